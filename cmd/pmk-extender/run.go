@@ -25,7 +25,7 @@ import (
 // version is set by the linker (-X main.version=…).
 var version string
 
-// ownVersion returns the version of this program.
+// ownVersion returns this program's version.
 func ownVersion() string {
 	if version != "" {
 		return version
@@ -43,7 +43,7 @@ const (
 	exitUsage  = 2
 )
 
-// drainTime is how long clients may take to notice that a pod stops.
+// drainTime is the time that clients may take to notice that a pod stops.
 const drainTime = 5 * time.Second
 
 // program is the program with its environment, which tests replace.

@@ -109,8 +109,8 @@ func isGlobalFlag(name string) bool {
 	return slices.ContainsFunc(globalFlags(true), func(f cli.Flag) bool { return f.Names()[0] == name })
 }
 
-// setFlag returns a flag with its values, quoted for a shell, from the first of the contexts in
-// which it is set. It returns nil if the flag is not set.
+// setFlag returns a flag with its values, quoted for a shell, from the first context in which it is
+// set. It returns nil if the flag is not set.
 func setFlag(levels []*cli.Context, flag cli.Flag) []string {
 	name := flag.Names()[0]
 	at := slices.IndexFunc(levels, func(c *cli.Context) bool { return slices.Contains(c.LocalFlagNames(), name) })

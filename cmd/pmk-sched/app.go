@@ -30,7 +30,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitStatus(err)
 }
 
-// newApp returns the program with all its commands. name is the name of the executable: the plugin
+// newApp returns the program with all its commands. name is the executable's name: the plugin
 // kubectl-pmk_sched is shown as `kubectl pmk-sched`.
 func newApp(u *ui, name string) *cli.App {
 	app := &cli.App{
@@ -78,7 +78,7 @@ func newApp(u *ui, name string) *cli.App {
 	return app
 }
 
-// group sets the category of commands, under which the help lists them.
+// group sets the commands' category, under which the help lists them.
 func group(category string, commands ...*cli.Command) []*cli.Command {
 	for _, cmd := range commands {
 		cmd.Category = category

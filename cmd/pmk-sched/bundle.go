@@ -113,7 +113,7 @@ func createdTable(created *bundle.Created) string {
 // size returns a number of bytes for the user.
 func size(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
 
-// bundled writes the contents of a bundle, with digests.
+// bundled writes a bundle's contents, with digests.
 func (p *printer) bundled(m *bundle.Manifest) {
 	p.pairs("releases", strings.Join(m.Releases, ", "), "go", strings.Join(m.Go, ", "), "base", m.Base)
 	for _, i := range m.Images {

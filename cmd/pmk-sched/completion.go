@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// completeCommandName is the hidden command that the completion scripts call with the words of the
+// completeCommandName is the hidden command that the completion scripts call with the words on the
 // command line.
 const completeCommandName = "__complete"
 
@@ -64,8 +64,7 @@ func completionCommand(u *ui) *cli.Command {
 	}
 }
 
-// completeCommand prints the candidates for the last of its arguments, the word that is being
-// typed.
+// completeCommand prints the candidates for its last argument, the word that is being typed.
 func completeCommand(u *ui, app *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: completeCommandName, Hidden: true, ArgsUsage: "WORD ...", SkipFlagParsing: true,
@@ -136,7 +135,7 @@ func flagWithValue(flags []cli.Flag, word string) cli.Flag {
 	return nil
 }
 
-// flagValues are the values of a flag of a command.
+// flagValues are the values for a command's flag.
 func flagValues(flag, path string, schedulers func() []string) []string {
 	switch {
 	case flag == "preset":
@@ -166,8 +165,7 @@ func presetNames() []string {
 // completionTimeout bounds the wait for the cluster while the user waits for a completion.
 const completionTimeout = 2 * time.Second
 
-// schedulerNames returns the names of the deployed schedulers, or nil if the cluster does not
-// answer.
+// schedulerNames returns the deployed schedulers' names, or nil if the cluster does not answer.
 func schedulerNames(ctx context.Context, u *ui) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()

@@ -86,7 +86,7 @@ func allowRepositoryFlag() cli.Flag {
 		Usage: "deploy images only of `REPOSITORY` and those below it, such as r.example.com/team"}
 }
 
-// readBounds returns the bounds of the images that a controller deploys.
+// readBounds returns the bounds on the images that a controller deploys.
 func readBounds(c *cli.Context) (bounds session.Bounds, err error) {
 	if bounds.Key, err = readRequiredKey(c); err != nil {
 		return bounds, err
@@ -101,8 +101,8 @@ func readBounds(c *cli.Context) (bounds session.Bounds, err error) {
 	return bounds, nil
 }
 
-// readRequiredKey returns the key of --require-signature for a command that knows no recorded key,
-// which the value none would lift.
+// readRequiredKey returns the key from --require-signature for a command that knows no recorded
+// key, which the value none would lift.
 func readRequiredKey(c *cli.Context) (string, error) {
 	key, err := spec.ReadKey(c.String("require-signature"))
 	if key == v1alpha1.NoSignature {

@@ -179,8 +179,7 @@ func (p *printer) credentials(found inspect.Credentials) {
 	}
 }
 
-// flagList leaves out the program's name with a wrapper and its flags, and breaks of lines in a
-// script.
+// flagList leaves out the program's name with a wrapper and its flags, and line breaks in a script.
 func flagList(command []string) string {
 	program := slices.IndexFunc(command, func(word string) bool { return path.Base(word) == "kube-scheduler" })
 	return strings.Join(strings.Fields(strings.Join(command[min(max(0, program)+1, len(command)):], " ")), " ")

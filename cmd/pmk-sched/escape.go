@@ -13,10 +13,10 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// escaper escapes control characters in the text of a stream, except line ends and tabs: names,
-// events, conditions and logs come from users of the cluster, and could control the terminal. It
-// also escapes what changes the order or the lines of the shown text (bidirectional controls and
-// line separators). The escape \u001b is the escape of JSON and YAML, so that their values stay the
+// escaper escapes control characters in a text stream, except line ends and tabs: names, events,
+// conditions and logs come from the cluster's users, and could control the terminal. It also
+// escapes what changes the order or the lines in the shown text (bidirectional controls and line
+// separators). The escape \u001b is the escape in JSON and YAML, so that their values stay the
 // same.
 type escaper struct {
 	// rest is the beginning of a character whose end is not written yet.
@@ -46,7 +46,7 @@ func (e *escaper) escape(p []byte) []byte {
 	return escaped
 }
 
-// reorders reports whether r changes the order or the lines of the text that a terminal shows.
+// reorders reports whether r changes the order or the lines in the text that a terminal shows.
 func reorders(r rune) bool { return unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) }
 
 // escapedYAML returns a value as YAML that has the same value when it is escaped: scalars with

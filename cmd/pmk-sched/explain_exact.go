@@ -36,7 +36,7 @@ func explainExactly(c *cli.Context, u *ui, namespace, pod string) error {
 	return u.data(c.String("output"), result, exactTable(result))
 }
 
-// requireExact returns an error if a flag of `explain --exact` was given without it.
+// requireExact returns an error if a flag for `explain --exact` was given without it.
 func requireExact(c *cli.Context) error {
 	for _, flag := range exactFlags() {
 		if name := flag.Names()[0]; name != "exact" && c.IsSet(name) {

@@ -27,7 +27,7 @@ func extenderCommand(u *ui) *cli.Command {
 }
 
 // extenderFlags describe one extender, and which schedulers call it. Verbs, weight, timeout,
-// managed resources, port and placement are settings of the file only.
+// managed resources, port and placement are settings in the file only.
 func extenderFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		nameFlag("extender"),
@@ -179,7 +179,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 	}
 }
 
-// extenderPreview is the output of extender deploy --dry-run.
+// extenderPreview is the output from extender deploy --dry-run.
 type extenderPreview struct {
 	deploy.Outcome
 	Default *replacePreview `json:"defaultScheduler,omitempty"`

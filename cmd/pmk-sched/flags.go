@@ -106,7 +106,7 @@ func yesFlag() cli.Flag {
 }
 
 // outputFlag is -o, on every command that prints data. The first format is the default. pathFlag
-// names the flag of the command that takes a path.
+// names the command's flag that takes a path.
 func outputFlag(pathFlag string, formats ...string) cli.Flag {
 	if len(formats) == 0 {
 		formats = []string{"table", "json", "yaml"}
@@ -152,7 +152,7 @@ func nameFlags(c *cli.Context, u *ui) spec.Flags {
 		Version: ownVersion(), CacheDir: u.session.CacheDir}
 }
 
-// given returns the value of a flag, nil if it was not given.
+// given returns a flag's value, nil if it was not given.
 func given[T any](c *cli.Context, name string, value func(string) T) *T {
 	if !c.IsSet(name) {
 		return nil
@@ -161,7 +161,7 @@ func given[T any](c *cli.Context, name string, value func(string) T) *T {
 	return &v
 }
 
-// rollout reads timeoutFlag, stableForFlag, and --no-rollback of the commands that have it.
+// rollout reads timeoutFlag, stableForFlag, and --no-rollback for the commands that have it.
 func rollout(c *cli.Context) deploy.RunOptions {
 	return deploy.RunOptions{
 		Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for"), NoRollback: c.Bool("no-rollback"),

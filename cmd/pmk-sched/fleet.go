@@ -36,7 +36,7 @@ func fleetFlags(more ...cli.Flag) []cli.Flag {
 	}, more...)
 }
 
-// fleetReadFlags select clusters and bound the reading of them.
+// fleetReadFlags select clusters and bound how they are read.
 func fleetReadFlags(more ...cli.Flag) []cli.Flag {
 	const parallel = "parallel"
 	return append(fleetFlags(
@@ -148,8 +148,8 @@ func fleetDetectCommand(u *ui) *cli.Command {
 	}
 }
 
-// fleetFindings returns an error with the findings of all clusters, and the clusters that could not
-// be read.
+// fleetFindings returns an error with the findings from all clusters, and the clusters that could
+// not be read.
 func fleetFindings[T any](rows []fleet.Row[T], findings func(*T) []string) error {
 	found, unread, text := 0, 0, ""
 	for _, row := range rows {

@@ -14,7 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
-// notRead is the finding of a cluster that could not be read. Its error is below the table.
+// notRead is the finding for a cluster that could not be read. Its error is below the table.
 const notRead = "not-read"
 
 // fleetStatusTable has a row for each scheduler and extender, for each replaced default scheduler,
@@ -74,7 +74,7 @@ func verifiedAt(w *health.Workload) string {
 	return w.Verified.Format(time.DateOnly)
 }
 
-// daysLeft is how many whole days a certificate is valid.
+// daysLeft returns the number of whole days that a certificate is valid.
 func daysLeft(c *health.Certificate, now time.Time) string {
 	if c == nil {
 		return "-"

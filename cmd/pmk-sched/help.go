@@ -10,11 +10,11 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// helpWidth is the longest line of a help text.
+// helpWidth is the longest line in a help text.
 const helpWidth = 100
 
-// examples joins the examples of a command. They are kept in UsageText, which the help has no other
-// use for.
+// examples joins a command's examples. They are kept in UsageText, which the help has no other use
+// for.
 func examples(lines ...string) string { return strings.Join(lines, "\n") }
 
 func addHelp(app *cli.App) {
@@ -31,7 +31,7 @@ func addHelp(app *cli.App) {
 	add(app.Name, app.Commands)
 }
 
-// inProgram replaces the name of the program at the beginning of each line of a text.
+// inProgram replaces the program's name at the beginning of each line in a text.
 func inProgram(name, text string) string {
 	return strings.ReplaceAll("\n"+text, "\npmk-sched ", "\n"+name+" ")[1:]
 }
@@ -83,7 +83,7 @@ func writeIndented(w io.Writer, text string) {
 	}
 }
 
-// writeCommands writes a line for each command, below the names of their categories.
+// writeCommands writes a line for each command, below their categories' names.
 func writeCommands(w io.Writer, commands []*cli.Command) {
 	if len(commands) == 0 {
 		return
@@ -131,7 +131,7 @@ func writeFlags(w io.Writer, title string, flags []cli.Flag) {
 	fmt.Fprintf(w, "  %-*sshow help\n", column-2, "--help, -h")
 }
 
-// describeFlag returns the names of a flag with its value, and its description with its default.
+// describeFlag returns a flag's names with its value, and its description with its default.
 func describeFlag(f cli.DocGenerationFlag) (names, description string) {
 	usage := f.GetUsage()
 	placeholder := ""
@@ -165,7 +165,7 @@ func describeFlag(f cli.DocGenerationFlag) (names, description string) {
 	return names, usage
 }
 
-// defaultOf returns the default value of a flag as the help shows it, or "".
+// defaultOf returns a flag's default value as the help shows it, or "".
 func defaultOf(f cli.DocGenerationFlag) string {
 	switch f := f.(type) {
 	case *cli.BoolFlag:

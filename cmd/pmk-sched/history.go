@@ -51,10 +51,10 @@ func revisionStatus(e deploy.HistoryEntry) string {
 	return string(e.Status)
 }
 
-// maxReason is how much of a reason fits into a table, in characters.
+// maxReason is the longest reason that fits into a table, in characters.
 const maxReason = 80
 
-// shortReason is the beginning of why a revision failed, or where it comes from.
+// shortReason returns the beginning of the reason why a revision failed, or its origin.
 func shortReason(e deploy.HistoryEntry) string {
 	reason, more, _ := strings.Cut(strings.TrimSpace(e.Reason), "\n")
 	if text := []rune(reason); len(text) > maxReason {

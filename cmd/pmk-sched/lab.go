@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// defaultLabDir is short, since the kernel limits the paths of the sockets below it to 107
+// defaultLabDir is short, since the kernel limits the paths to the sockets below it to 107
 // characters.
 const defaultLabDir = "/var/lib/pmk-sched/labs"
 
@@ -32,7 +32,7 @@ func labCommand(u *ui) *cli.Command {
 	}
 }
 
-// etcdOfKubeadm returns the function that returns the version of etcd of a lab of kubeadm.
+// etcdOfKubeadm returns the function that returns the etcd version in a kubeadm lab.
 func etcdOfKubeadm() func(context.Context, string, versions.Release) (string, error) {
 	return lab.EtcdOfKubeadm
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace/noderun"
 )
 
-// onNodeCommand is the command of the containers of a pod on a node, see package noderun.
+// onNodeCommand is the command for the containers in a pod on a node, see package noderun.
 func onNodeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: noderun.Command, Hidden: true, Usage: "run in a pod of `replace --all-nodes`",
@@ -61,8 +61,8 @@ func copySelf(to string) (err error) {
 	return errors.Join(err, out.Chmod(0o755), out.Close())
 }
 
-// runRequest executes the request of the pod. The report contains the error too, which is otherwise
-// only in the log of the pod.
+// runRequest executes the pod's request. The report contains the error too, which is otherwise only
+// in the pod's log.
 func runRequest(ctx context.Context, u *ui) error {
 	request, err := os.ReadFile(noderun.RequestFile)
 	if err != nil {

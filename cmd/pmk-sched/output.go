@@ -9,8 +9,8 @@ import (
 )
 
 // output is standard output. When its reader has gone, because a pipe or the terminal was closed,
-// writes are discarded: the state of the cluster decides whether a command succeeded, not who reads
-// the result. Other failures, such as a full disk, are errors. Write escapes control characters.
+// writes are discarded: the cluster's state decides whether a command succeeded, not who reads the
+// result. Other failures, such as a full disk, are errors. Write escapes control characters.
 type output struct {
 	w        io.Writer
 	escaper  escaper
@@ -27,8 +27,8 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// logs returns a writer for the lines of logs. Except on a terminal it writes them unchanged, as
-// `kubectl logs` does.
+// logs returns a writer for log lines. Except on a terminal it writes them unchanged, as `kubectl
+// logs` does.
 func (o *output) logs() io.Writer {
 	if o.terminal {
 		return o
@@ -41,7 +41,7 @@ type unescaped struct{ o *output }
 
 func (u unescaped) Write(p []byte) (int, error) { return u.o.control(p) }
 
-// control writes p unchanged: control characters of pmk-sched itself.
+// control writes p unchanged: control characters from pmk-sched itself.
 func (o *output) control(p []byte) (int, error) {
 	if o.closed {
 		return len(p), nil

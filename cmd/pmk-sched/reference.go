@@ -45,7 +45,7 @@ func eachCommand(app *cli.App, do func(name string, cmd *cli.Command)) {
 	walk(app.Name, app.Commands)
 }
 
-// reference is docs/reference.md: the help of every command.
+// reference is docs/reference.md: the help for every command.
 func reference(app *cli.App) []byte {
 	var b bytes.Buffer
 	b.WriteString(

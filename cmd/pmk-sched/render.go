@@ -128,7 +128,7 @@ func (u *ui) write(file string, text []byte) error {
 	return err
 }
 
-// writeObjects writes objects as a List, or as a table of their names.
+// writeObjects writes objects as a List, or as a table with their names.
 func writeObjects(w io.Writer, format string, text []byte) error {
 	type object = map[string]any
 	items := []object{}

@@ -83,11 +83,11 @@ func replaceCommand(u *ui) *cli.Command {
 	}
 }
 
-// replacePreview is the output of replace --dry-run.
+// replacePreview is the output from replace --dry-run.
 type replacePreview struct {
 	Node  string `json:"node"`
 	Image string `json:"image"`
-	// Diff is how the static pod's manifest would change.
+	// Diff shows how the static pod's manifest would change.
 	Diff string `json:"diff"`
 }
 

@@ -60,7 +60,7 @@ func simulateCommand(u *ui) *cli.Command {
 	}
 }
 
-// simulateStepCommand completes a command that runs the step of its name, on the nodes that its
+// simulateStepCommand completes a command that runs the step with its name, on the nodes that its
 // arguments name.
 func simulateStepCommand(u *ui, cmd cli.Command) *cli.Command {
 	cmd.Flags = simulateFlags(u)
@@ -77,7 +77,7 @@ func simulateStepCommand(u *ui, cmd cli.Command) *cli.Command {
 	return &cmd
 }
 
-// simulateFlags describe the scheduler and the objects of a simulation.
+// simulateFlags describe a simulation's scheduler and objects.
 func simulateFlags(u *ui, more ...cli.Flag) []cli.Flag {
 	return simulatedFlags(append([]cli.Flag{
 		&cli.StringFlag{
@@ -101,15 +101,15 @@ func simulatedFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{snapshot, trustFlag()}, localSchedulerFlags("the snapshot's", more...)...)
 }
 
-// trustRecorded is the flag that runs code of a deployed scheduler without a question.
+// trustRecorded is the flag that runs a deployed scheduler's code without a question.
 const trustRecorded = "trust-recorded-plugins"
 
 func trustFlag() cli.Flag {
 	return &cli.BoolFlag{Name: trustRecorded, Usage: "run the recorded plugins of --name without a question"}
 }
 
-// deployedScheduler returns the scheduler that is deployed with the name of the spec. Its code is
-// that of the cluster.
+// deployedScheduler returns the scheduler that is deployed with the spec's name. Its code comes
+// from the cluster.
 func deployedScheduler(c *cli.Context, u *ui, sp *spec.Spec) (pack.Scheduler, error) {
 	return lifecycle.DeployedScheduler(c.Context, u.session, sp, u.confirmRecorded(trustRecorded, c.Bool(trustRecorded)))
 }
@@ -117,7 +117,7 @@ func deployedScheduler(c *cli.Context, u *ui, sp *spec.Spec) (pack.Scheduler, er
 // snapshotUsage describes the flag --snapshot.
 const snapshotUsage = "`PATH` of a snapshot, or of anything that `snapshot --from` reads"
 
-// localSchedulerFlags describe a scheduler to run on this machine, of a release by default.
+// localSchedulerFlags describe a scheduler to run on this machine, at a release by default.
 func localSchedulerFlags(release string, more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		fileFlag(), nameFlag("scheduler"),
@@ -129,14 +129,15 @@ func localSchedulerFlags(release string, more ...cli.Flag) []cli.Flag {
 	}, more...)
 }
 
-// simulatedScheduler returns the scheduler of the flags. If they only name one and live is set,
-// because the command reads the cluster, it is the scheduler that is deployed under this name.
+// simulatedScheduler returns the scheduler that the flags describe. If they only name one and live
+// is set, because the command reads the cluster, it is the scheduler that is deployed under this
+// name.
 func simulatedScheduler(c *cli.Context, u *ui, live bool) (pack.Scheduler, error) {
 	flags := nameFlags(c, u)
 	flags.Config, flags.Preset, flags.Lossy, flags.Branch = c.String("config"), c.String("preset"), c.Bool("lossy"),
 		c.String("branch")
 	if c.Command.Name == "explain" {
-		flags.Namespace = "" // -n is the namespace of the pod
+		flags.Namespace = "" // -n is the pod's namespace
 	}
 	sp, err := spec.Read(flags)
 	if err != nil {
@@ -176,7 +177,7 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 	return u.data(c.String("output"), result, simulationTable(result))
 }
 
-// readPrices returns the prices of --price.
+// readPrices returns the prices from --price.
 func readPrices(c *cli.Context) (prices []report.Price, err error) {
 	for _, text := range c.StringSlice("price") {
 		price, err := report.ParsePrice(text)
@@ -188,7 +189,7 @@ func readPrices(c *cli.Context) (prices []report.Price, err error) {
 	return prices, nil
 }
 
-// readInput returns the scheduler and the objects of [simulatedFlags], and the schedulers of
+// readInput returns the scheduler and the objects from [simulatedFlags], and the schedulers from
 // --against.
 func readInput(c *cli.Context, u *ui, against ...string) (simulate.Input, error) {
 	in := simulate.Input{Snapshot: capture.Request{Stdin: u.in, Version: ownVersion()}, Timeout: c.Duration("timeout")}
@@ -232,7 +233,7 @@ func readsStdinOnce(c *cli.Context, flags ...string) error {
 // defaultBaseline is the value of --against for the default scheduler.
 const defaultBaseline = v1alpha1.DefaultScheduler
 
-// readBaseline returns the scheduler of a pmk-sched.yaml, or the default scheduler. name is the
+// readBaseline returns the scheduler in a pmk-sched.yaml, or the default scheduler. name is the
 // flag or the field that names it.
 func readBaseline(u *ui, name, source, branch string) (pack.Scheduler, error) {
 	flags := spec.Flags{Namespace: u.namespace, Version: ownVersion(), Branch: branch}
@@ -251,7 +252,7 @@ func readBaseline(u *ui, name, source, branch string) (pack.Scheduler, error) {
 	return scheduler, nil
 }
 
-// withReport writes the page of a result to a file, which is replaced when it is complete. Only its
+// withReport writes a result's page to a file, which is replaced when it is complete. Only its
 // owner may read it. A wrong path fails before the simulation. An empty one writes nothing.
 func withReport[T any](
 	ctx context.Context, file string, write func(io.Writer, *T) error, run func() (*T, error),

@@ -21,8 +21,8 @@ import (
 const (
 	// simulateCell is the hidden command in the pods of `simulate matrix --job` and `tune --job`.
 	simulateCell = "simulate-cell"
-	// defaultParallelJob is how many pods run at the same time by default: a Job with hundreds of
-	// simulations must not fill the cluster.
+	// defaultParallelJob is the number of pods that run at the same time by default: a Job with
+	// hundreds of simulations must not fill the cluster.
 	defaultParallelJob = 10
 )
 
@@ -200,7 +200,7 @@ func newJob(c *cli.Context, u *ui) (*matrix.JobRequest, error) {
 	}, nil
 }
 
-// simulateCellCommand returns the command that the pods of a Job run.
+// simulateCellCommand returns the command that a Job's pods run.
 func simulateCellCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: simulateCell, Hidden: true, Usage: "run in a pod of `simulate matrix --job`",

@@ -34,7 +34,7 @@ func simulationTable(r *report.Report) string {
 	return p.String()
 }
 
-// removed prints where the pods of drained nodes go when the nodes are removed.
+// removed prints where drained nodes' pods go when the nodes are removed.
 func (p *printer) removed(r *report.Removed) {
 	if r == nil {
 		return
@@ -114,8 +114,7 @@ func (p *printer) cost(before, after *report.Cost) {
 	}
 }
 
-// amountChange returns the allocatable amount of the nodes, and the amount afterwards if it
-// differs.
+// amountChange returns the nodes' allocatable amount, and the amount afterwards if it differs.
 func amountChange(u report.Utilization) string {
 	if u.AllocatableAfter == "" {
 		return u.Allocatable

@@ -49,7 +49,7 @@ func snapshotCommand(u *ui) *cli.Command {
 	}
 }
 
-// roleFormat is the format of --output, by default YAML.
+// roleFormat is the format from --output, by default YAML.
 func roleFormat(c *cli.Context) string {
 	if c.IsSet("output") {
 		return c.String("output")

@@ -51,7 +51,7 @@ func statusCommand(u *ui) *cli.Command {
 
 const statusInterval = 5 * time.Second
 
-// clearScreen moves the cursor of a terminal to its first line and clears the rest.
+// clearScreen moves a terminal's cursor to its first line and clears the rest.
 const clearScreen = "\033[H\033[2J"
 
 // watchStatus prints the status when it has changed, until ctx ends, which is not an error. Only

@@ -11,16 +11,16 @@ import (
 const (
 	// textWidth is the width of printed text, in columns.
 	textWidth = 100
-	// mostRows is how many entries of a long list a table has. The other formats have all.
+	// mostRows limits the entries from a long list in a table. The other formats have all.
 	mostRows = 20
-	// mostBest is how many of the best nodes, or the slowest plugins, a table has.
+	// mostBest limits the best nodes, or the slowest plugins, in a table.
 	mostBest = 10
-	// shortDigest is the length of a digest in a table: the algorithm and 12 digits.
+	// shortDigest is a digest's length in a table: the algorithm and 12 digits.
 	shortDigest = len("sha256:") + 12
 )
 
-// printer builds the text of a command in the format table. A row has cells, separated by tabs.
-// Columns end at a line without tabs.
+// printer builds a command's text in the format table. A row has cells, separated by tabs. Columns
+// end at a line without tabs.
 type printer struct{ strings.Builder }
 
 func (p *printer) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
@@ -58,7 +58,7 @@ func (p *printer) facts(namesAndValues ...string) {
 	}
 }
 
-// head writes an empty line and the names of columns, unless the list below them is empty.
+// head writes an empty line and the column names, unless the list below them is empty.
 func (p *printer) head(entries int, columns ...any) {
 	if entries > 0 {
 		p.row()
@@ -66,7 +66,7 @@ func (p *printer) head(entries int, columns ...any) {
 	}
 }
 
-// first returns the entries of a list that its table has.
+// first returns the entries in a list that its table has.
 func first[T any](list []T) []T { return list[:min(mostRows, len(list))] }
 
 // more writes how many of n entries the table does not have.
@@ -107,7 +107,7 @@ func joinNonEmpty(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }
 
-// joined joins the texts of the entries of a list.
+// joined joins the texts for the entries in a list.
 func joined[T any](list []T, separator string, text func(T) string) string {
 	var texts []string
 	for _, entry := range list {

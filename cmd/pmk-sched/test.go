@@ -47,7 +47,7 @@ func testCommand(u *ui) *cli.Command {
 	}
 }
 
-// testFlags are the flags of commands that run tests.
+// testFlags are the flags for commands that run tests.
 func testFlags(timeout time.Duration) []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w"},
@@ -57,7 +57,7 @@ func testFlags(timeout time.Duration) []cli.Flag {
 	}
 }
 
-// policyTestRequest reads the scheduler of `test`.
+// policyTestRequest reads the scheduler for `test`.
 func policyTestRequest(c *cli.Context, u *ui) (r policytest.Request, err error) {
 	r = testRequest(c, u)
 	r.Snapshots = c.StringSlice("snapshot")
@@ -98,7 +98,7 @@ func pluginTestCommand(u *ui) *cli.Command {
 	}
 }
 
-// pluginTestRequest reads the scheduler of `plugin test`.
+// pluginTestRequest reads the scheduler for `plugin test`.
 func pluginTestRequest(c *cli.Context, u *ui) (policytest.Request, error) {
 	flags := nameFlags(c, u)
 	flags.Config, flags.Preset, flags.Lossy = c.String("config"), c.String("preset"), c.Bool("lossy")
@@ -114,8 +114,8 @@ func pluginTestRequest(c *cli.Context, u *ui) (policytest.Request, error) {
 	return r, err
 }
 
-// runTests runs the tests of a request, once or after each change. file is the file of the
-// scheduler, which may be empty.
+// runTests runs a request's tests, once or after each change. file is the scheduler's file, which
+// may be empty.
 func runTests(c *cli.Context, u *ui, file string, read func() (policytest.Request, error)) (err error) {
 	if err := checkList(c); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (u *ui) testResult(format string, runs []policytest.Result) error {
 		return err
 	}
 	total, unmet, seconds := 0, 0, 0.0
-	noted := map[string]bool{} // tests of one cluster have the same notes
+	noted := map[string]bool{} // tests in one cluster have the same notes
 	for _, run := range runs {
 		seconds += run.Seconds
 		for _, e := range run.Expectations {

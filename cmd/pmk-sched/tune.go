@@ -117,8 +117,8 @@ func tuneRequest(c *cli.Context, u *ui) (r trials.Request, err error) {
 	return r, err
 }
 
-// writePoints writes the files of each point to a directory of its own. The directory appears when
-// it is complete.
+// writePoints writes each point's files to a separate directory. The directory appears when it is
+// complete.
 func writePoints(dir string, r *tune.Result) (err error) {
 	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".tune-")
 	if err != nil {

@@ -37,7 +37,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
-// ui is where a command reads and writes.
+// ui holds a command's input and output.
 type ui struct {
 	in  io.Reader
 	out *output
@@ -169,7 +169,7 @@ func (u *ui) confirmRecorded(flag string, yes bool) lifecycle.Confirm {
 }
 
 // confirmPermissions makes the session ask before a revision gives a scheduler permissions that it
-// does not have. --yes of the command answers.
+// does not have. The command's --yes answers.
 func (u *ui) confirmPermissions(c *cli.Context) {
 	u.session.Confirm = func(ctx context.Context, question string) error {
 		return u.confirm(ctx, c.Bool("yes"), oneLine(question))
@@ -202,8 +202,8 @@ func (u *ui) ask(ctx context.Context, flag string, yes bool, question string) er
 	}
 }
 
-// stepWriter is standard error. On a terminal it keeps the line of the running step below the log.
-// Its callers ignore errors, which cannot be reported elsewhere.
+// stepWriter is standard error. On a terminal it keeps the running step's line below the log. Its
+// callers ignore errors, which cannot be reported elsewhere.
 type stepWriter struct {
 	mu       sync.Mutex
 	w        io.Writer
@@ -214,12 +214,11 @@ type stepWriter struct {
 	reported time.Time
 }
 
-// progressInterval is the time between two lines about the progress of a step, except on a
-// terminal.
+// progressInterval is the time between two lines about a step's progress, except on a terminal.
 const progressInterval = 30 * time.Second
 
-// progressDue reports whether nothing was reported for an interval, and if so, sets the time of the
-// last report to now.
+// progressDue reports whether nothing was reported for an interval, and if so, sets the last
+// report's time to now.
 func (s *stepWriter) progressDue(now time.Time, interval time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -208,8 +208,7 @@ func (p *printer) upgrade(s lifecycle.Upgrade) {
 	row("upgrade with", s.Command)
 }
 
-// configAPI returns the config API of a scheduler, and the new one if its configuration is
-// converted.
+// configAPI returns a scheduler's config API, and the new one if its configuration is converted.
 func configAPI(s lifecycle.Upgrade) string {
 	if s.From == s.To {
 		return s.To

@@ -50,8 +50,8 @@ func simulateUpgrade(c *cli.Context, u *ui) error {
 	return nil
 }
 
-// upgradedScheduler returns the scheduler of -f, the deployed scheduler of --name, or the default
-// scheduler.
+// upgradedScheduler returns the scheduler from -f, the deployed scheduler that --name names, or the
+// default scheduler.
 func upgradedScheduler(c *cli.Context, u *ui) (pack.Scheduler, error) {
 	f := nameFlags(c, u)
 	f.Lossy, f.Branch = c.Bool("lossy"), c.String("from")
@@ -68,7 +68,7 @@ func upgradedScheduler(c *cli.Context, u *ui) (pack.Scheduler, error) {
 	return deployedScheduler(c, u, sp)
 }
 
-// upgradeComparison has the gates of the scheduler; the other formats have all of kube-scheduler.
+// upgradeComparison has the scheduler's gates; the other formats have all kube-scheduler gates.
 func upgradeComparison(r *upgrades.Result) string {
 	var p printer
 	p.line("scheduler %s, %s → %s", r.Scheduler, r.From, r.To)

@@ -1,7 +1,7 @@
-// Command pmk-scheduler is the kube-scheduler of the release in go.mod with the bundled plugins.
+// Command pmk-scheduler is the kube-scheduler for the release in go.mod with the bundled plugins.
 //
-// Use it to compile and debug plugins. For the release of a running cluster use `pmk-sched build`,
-// which generates the same program for that release. plugins.go is its generated code.
+// Use it to compile and debug plugins. For a running cluster's release use `pmk-sched build`, which
+// generates the same program for that release. plugins.go is its generated code.
 package main
 
 import (

@@ -19,8 +19,8 @@ const (
 	maxBackoff = 5 * time.Minute
 )
 
-// failure is the last failed deployment of an object. The undo changes the scheduler's objects,
-// which wakes the reconciler: the time of the next attempt does not depend on that.
+// failure is an object's last failed deployment. The undo changes the scheduler's objects, which
+// wakes the reconciler: the next attempt's time does not depend on that.
 type failure struct {
 	uid        types.UID
 	generation int64
@@ -29,8 +29,9 @@ type failure struct {
 	err        *stalled
 }
 
-// fail records a failed deployment of a target, and returns its error with the time of the next
-// attempt. Another run that holds the lock, of an extender that two objects name, is no failure.
+// fail records a target's failed deployment, and returns its error with the time of the next
+// attempt. Another run that holds the lock, for an extender that two objects name, is not a
+// failure.
 func (u *run) fail(t *target, err error) error {
 	if errors.As(err, new(*apply.LockedError)) {
 		return err
@@ -52,7 +53,7 @@ func (u *run) fail(t *target, err error) error {
 	return f.err
 }
 
-// imageRefused is the reason for an image that the required keys did not sign, or of a repository
+// imageRefused is the reason for an image that the required keys did not sign, or from a repository
 // that is not allowed. Another attempt helps only if the image is signed in the meantime.
 const imageRefused = "ImageRefused"
 
@@ -68,7 +69,7 @@ func (u *run) unreadable(err error) *stalled {
 	return &stalled{reason: "ReleasesUnreadable", err: err}
 }
 
-// lastFailure returns the last failed deployment of the target for this generation, or nil.
+// lastFailure returns the target's last failed deployment for this generation, or nil.
 func (u *run) lastFailure(t *target) *failure {
 	found, ok := u.failed.Load(client.ObjectKeyFromObject(u.object))
 	if !ok {
@@ -81,13 +82,13 @@ func (u *run) lastFailure(t *target) *failure {
 	return f
 }
 
-// forget removes the entries of an object.
+// forget removes an object's entries.
 func (u *run) forget() {
 	u.compared.Delete(client.ObjectKeyFromObject(u.object))
 	u.failed.Delete(client.ObjectKeyFromObject(u.object))
 }
 
-// Limits of repairs. Others that change the objects again at once, such as a second controller,
+// Limits on repairs. Others that change the objects again at once, such as a second controller,
 // would otherwise lead to a deployment each time, without end.
 const (
 	// freeRepairs are made at once.
@@ -99,10 +100,10 @@ const (
 	calmTime = 2 * maxRepairPause
 )
 
-// repairedTooOften is the reason of the condition Stalled while a repair waits.
+// repairedTooOften is the reason for the condition Stalled while a repair waits.
 const repairedTooOften = "RepairedTooOften"
 
-// repairs is a series of repairs of the objects of a scheduler.
+// repairs is a series of repairs to a scheduler's objects.
 type repairs struct {
 	count int
 	last  time.Time

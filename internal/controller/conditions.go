@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 )
 
-// stalled is an error that needs the user, with the reason of the condition Stalled.
+// stalled is an error that needs the user, with the reason for the condition Stalled.
 type stalled struct {
 	reason string
 	err    error
@@ -27,10 +27,10 @@ type stalled struct {
 func (e *stalled) Error() string { return e.err.Error() }
 func (e *stalled) Unwrap() error { return e.err }
 
-// maxMessage bounds the message of a condition, which the API server limits to 32768 bytes.
+// maxMessage bounds a condition's message, which the API server limits to 32768 bytes.
 const maxMessage = 2048
 
-// describe returns the message of an error with its hints. It is one line: kubectl prints it in a
+// describe returns an error's message with its hints. It is one line: kubectl prints it in a
 // column.
 func describe(err error) string {
 	text := strings.Join(append([]string{err.Error()}, problem.Hints(err)...), "; ")
@@ -52,7 +52,7 @@ func (u *run) is(condition string) bool {
 	return meta.IsStatusConditionTrue(u.object.Status.Conditions, condition)
 }
 
-// progress sets the conditions of a change in progress. Ready stays as it is: the former scheduler
+// progress sets the conditions for a change in progress. Ready stays as it is: the former scheduler
 // runs until the new one is ready.
 func (u *run) progress(reason, message string) {
 	u.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)
@@ -62,7 +62,7 @@ func (u *run) progress(reason, message string) {
 	}
 }
 
-// describeChoice sets the conditions of the release.
+// describeChoice sets the conditions for the release.
 func (u *run) describeChoice(c *choice) {
 	s := u.servers
 	switch {
@@ -90,7 +90,7 @@ func (u *run) describeChoice(c *choice) {
 	u.set(v1alpha1.ConditionUpgradeAvailable, metav1.ConditionFalse, "UpToDate", "there is no other image for the release")
 }
 
-// describeDeployed sets the conditions of a deployment that succeeded.
+// describeDeployed sets the conditions for a deployment that succeeded.
 func (u *run) describeDeployed(proof *verify.Result) {
 	u.set(v1alpha1.ConditionVerified, metav1.ConditionTrue, "PodBound",
 		fmt.Sprintf("a pod was bound to node %s after %.3f s", proof.Node, proof.Seconds))
@@ -103,7 +103,7 @@ func (u *run) describeDeployed(proof *verify.Result) {
 	u.set(v1alpha1.ConditionDrifted, metav1.ConditionFalse, reason, message)
 }
 
-// record writes the conditions of a finished reconciliation.
+// record writes the conditions for a finished reconciliation.
 func (u *run) record(ctx context.Context, failed error) (reconcile.Result, error) {
 	missing, err := u.unavailable(ctx)
 	if err != nil {
@@ -116,7 +116,7 @@ func (u *run) record(ctx context.Context, failed error) (reconcile.Result, error
 	return result, retry
 }
 
-// conclude sets the conditions of a finished reconciliation, and returns when the next one begins.
+// conclude sets the conditions for a finished reconciliation, and returns when the next one begins.
 // missing is the result of [run.unavailable]. A failure is tried again, with more and more time
 // between the attempts, unless only the user can change it.
 func (u *run) conclude(failed error, missing string) (reconcile.Result, error) {
@@ -157,8 +157,8 @@ func (u *run) conclude(failed error, missing string) (reconcile.Result, error) {
 	}
 }
 
-// stall sets the conditions of a change that needs the user. The credentials of the scheduler that
-// is deployed, if there is one, are as before.
+// stall sets the conditions for a change that needs the user. If a scheduler is deployed, its
+// credentials are as before.
 func (u *run) stall(reason, message string) {
 	u.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, reason, message)
 	u.object.Status.ObservedGeneration = u.object.Generation

@@ -1,7 +1,6 @@
-// Package controller keeps CustomScheduler objects deployed, in the way of `pmk-sched deploy`: it
-// chooses the image for the release of the API server from the releases of an object, and deploys,
-// verifies and rolls back with [lifecycle.Deploy]. It never builds an image, and never touches the
-// default scheduler.
+// Package controller keeps CustomScheduler objects deployed, as `pmk-sched deploy` does: it chooses
+// the image for the API server's release from an object's releases, and deploys, verifies and rolls
+// back with [lifecycle.Deploy]. It never builds an image, and never touches the default scheduler.
 package controller
 
 import (
@@ -41,34 +40,34 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
-// Options of a controller.
+// Options for a controller.
 type Options struct {
-	// Namespace of the objects and of their schedulers, and of the lease of the leader election.
+	// Namespace of the objects, their schedulers and the leader election's lease.
 	Namespace string
-	// MetricsAddress and HealthAddress are the addresses of the endpoints. "0" turns one off.
+	// MetricsAddress and HealthAddress are the endpoints' addresses. "0" turns one off.
 	MetricsAddress, HealthAddress string
 	// LeaderElect lets one of several controllers act. Without it there may be only one.
 	LeaderElect bool
-	// Interval of reading the versions of the API servers. The default is a minute.
+	// Interval at which the API servers' versions are read. The default is a minute.
 	Interval time.Duration
-	// Resync is how often the objects of a scheduler are compared with its revision when nothing has
-	// changed. The default is 10 minutes.
+	// Resync is the interval at which a scheduler's objects are compared with its revision when
+	// nothing has changed. The default is 10 minutes.
 	Resync time.Duration
-	// Timeout and StableFor are the options of a rollout: see [deploy.RunOptions].
+	// Timeout and StableFor are the rollout's options: see [deploy.RunOptions].
 	Timeout, StableFor time.Duration
-	// Workers is how many schedulers are deployed at the same time. The default is 4.
+	// Workers limits the schedulers that are deployed at the same time. The default is 4.
 	Workers int
 	// Version of pmk-sched, recorded in a label.
 	Version string
 }
 
-// leaseName is the name of the lease of the leader election.
+// leaseName is the name of the leader election's lease.
 const leaseName = "pmk-sched-controller"
 
 // retryPause is the time between two requests to an API server that does not answer.
 const retryPause = 2 * time.Second
 
-// reconciler deploys the objects of one namespace.
+// reconciler deploys the objects in one namespace.
 type reconciler struct {
 	// Client reads from the cache, which may lack the last patches of this controller.
 	client.Client
@@ -82,14 +81,14 @@ type reconciler struct {
 	log     *zap.Logger
 
 	servers atomic.Pointer[Servers]
-	// compared maps each scheduler to the time of its last comparison with its revision. A change of
+	// compared maps each scheduler to the time of its last comparison with its revision. A change to
 	// one of its objects removes the entry.
 	compared sync.Map
 	// failed maps objects to their last failed deployment.
 	failed sync.Map
 	// repaired maps objects to their [repairs].
 	repaired sync.Map
-	// changed wakes the reconciler when the versions of the API servers change.
+	// changed wakes the reconciler when the API servers' versions change.
 	changed chan changedServers
 }
 
@@ -136,7 +135,7 @@ func awaitManager(ctx context.Context, cfg *rest.Config, log *zap.Logger, o Opti
 	}
 }
 
-// newManager returns a manager whose cache has the objects of pmk-sched only.
+// newManager returns a manager whose cache has only pmk-sched's objects.
 func newManager(cfg *rest.Config, o Options) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -166,7 +165,7 @@ func newManager(cfg *rest.Config, o Options) (manager.Manager, error) {
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{o.Namespace: {}}, ByObject: byObject,
 			DefaultTransform: cache.TransformStripManagedFields()},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.ConfigMap{}}}},
-		// Two controllers of one process, in tests, have the same name.
+		// Two controllers in one process, in tests, have the same name.
 		Controller:     config.Controller{SkipNameValidation: new(true)},
 		Metrics:        metricsserver.Options{BindAddress: o.MetricsAddress},
 		LeaderElection: o.LeaderElect, LeaderElectionID: leaseName, LeaderElectionNamespace: o.Namespace,
@@ -175,9 +174,9 @@ func newManager(cfg *rest.Config, o Options) (manager.Manager, error) {
 	})
 }
 
-// watchedKinds are the kinds of the objects of schedulers and extenders whose changes are noticed
-// at once, in addition to Deployments. Only their metadata is read. Changes of other kinds are
-// noticed by the next comparison.
+// watchedKinds are the kinds of scheduler and extender objects whose changes are noticed at once,
+// in addition to Deployments. Only their metadata is read. Changes to other kinds are noticed by
+// the next comparison.
 func watchedKinds() []client.Object {
 	return []client.Object{
 		&corev1.ServiceAccount{}, &corev1.ConfigMap{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &rbacv1.ClusterRole{},

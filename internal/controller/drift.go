@@ -16,8 +16,8 @@ import (
 // maxDrift bounds the objects and fields that a condition names.
 const maxDrift = 5
 
-// deployedNames returns the names of what is deployed for an object: its scheduler, and the
-// extenders that have pods of their own.
+// deployedNames returns the names that are deployed for an object: its scheduler, and the extenders
+// that have their own pods.
 func deployedNames(object *v1alpha1.CustomScheduler) []string {
 	names := []string{object.Name}
 	for _, e := range object.Spec.Extenders {
@@ -28,7 +28,7 @@ func deployedNames(object *v1alpha1.CustomScheduler) []string {
 	return names
 }
 
-// drift returns how the objects of the scheduler and of its extenders differ from their deployed
+// drift returns how the objects of the scheduler and its extenders differ from their deployed
 // revisions, or "".
 func (u *run) drift(ctx context.Context) (string, error) {
 	var list []string
@@ -66,7 +66,7 @@ func (u *run) driftOf(ctx context.Context, name string) ([]string, error) {
 	return describeDrift(comparisons, last.Number)
 }
 
-// describeDrift returns how objects differ from a revision, or an error if one of them could not be
+// describeDrift returns how objects differ from a revision, or an error if one could not be
 // compared.
 func describeDrift(comparisons []apply.Comparison, revision int) ([]string, error) {
 	drift, unread := observe.Drift(comparisons, revision)
@@ -88,7 +88,7 @@ func describeDrift(comparisons []apply.Comparison, revision int) ([]string, erro
 }
 
 // unavailable returns the reason why pods are not scheduled as the object says, from the
-// Deployments in the cache: no replica of the scheduler or of an extender is available. It is "" if
+// Deployments in the cache: no replica of the scheduler or an extender is available. It is "" if
 // there is none.
 func (u *run) unavailable(ctx context.Context) (string, error) {
 	for i, name := range deployedNames(u.object) {

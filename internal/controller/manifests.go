@@ -23,14 +23,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Name is the name of the controller's objects. DefaultNamespace is their namespace, which has no
-// Secrets of the cluster: the controller reads and changes all of a namespace.
+// Name is the name of the controller's objects. DefaultNamespace is their namespace, which has none
+// of the cluster's Secrets: the controller reads and changes all Secrets in a namespace.
 const (
 	Name             = "pmk-sched-controller"
 	DefaultNamespace = "pmk-sched-system"
 )
 
-// Ports of the endpoints.
+// Endpoint ports.
 const (
 	metricsPort = 8080
 	healthPort  = 8081
@@ -38,15 +38,15 @@ const (
 
 // ManifestOptions describe a controller to install.
 type ManifestOptions struct {
-	// Namespace of the controller and of the objects that it deploys.
+	// Namespace of the controller and the objects that it deploys.
 	Namespace string
 	// Image has pmk-sched.
 	Image string
-	// Replicas of the controller, of which one acts.
+	// Replicas of the controller. Only one acts.
 	Replicas int
 	// Release of the API server.
 	Release versions.Release
-	// Bounds of the images that the controller deploys.
+	// Bounds on the images that the controller deploys.
 	Bounds session.Bounds
 }
 
@@ -66,8 +66,8 @@ func Install(ctx context.Context, o ManifestOptions) ([]*unstructured.Unstructur
 	return Objects(o)
 }
 
-// Objects returns the CustomResourceDefinition, the permissions and the Deployment of a controller,
-// and the default namespace.
+// Objects returns the CustomResourceDefinition, the permissions and the Deployment for a
+// controller, and the default namespace.
 func Objects(o ManifestOptions) ([]*unstructured.Unstructured, error) {
 	definition, err := Definition(o.Release)
 	if err != nil {
@@ -107,8 +107,8 @@ func Objects(o ManifestOptions) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// namespaceObject returns the default namespace. The pods of the controller, of schedulers with a
-// ServiceAccount, of extenders and of verifications are restricted.
+// namespaceObject returns the default namespace. The pods of the controller, schedulers with a
+// ServiceAccount, extenders and verifications are restricted.
 func namespaceObject() *corev1.Namespace {
 	all := selector()
 	for _, mode := range []string{"enforce", "audit", "warn"} {
@@ -203,8 +203,8 @@ func deployment(o ManifestOptions, meta metav1.ObjectMeta) *appsv1.Deployment {
 	}
 }
 
-// arguments returns the command line of the controller. The key is part of it: no one who may write
-// ConfigMaps of the namespace can change it.
+// arguments returns the controller's command line. It contains the key, which no one who may write
+// ConfigMaps in the namespace can change.
 func arguments(o ManifestOptions) []string {
 	list := []string{"controller", "run", "--namespace=" + o.Namespace, "--node-root=none", "--log-format=json",
 		"--cache-dir=/tmp/cache", fmt.Sprintf("--metrics-address=:%d", metricsPort),
@@ -218,7 +218,7 @@ func arguments(o ManifestOptions) []string {
 	return list
 }
 
-// temporary returns the volume for the schedulers of images that are run to check configurations:
+// temporary returns the volume for the images' schedulers, which are run to check configurations:
 // four workers, 512 MiB each.
 func temporary() corev1.Volume {
 	volume, limit := ownership.EmptyDir("tmp"), resource.MustParse("2Gi")
@@ -226,8 +226,8 @@ func temporary() corev1.Volume {
 	return volume
 }
 
-// Definition returns the CustomResourceDefinition for an API server of a release. One that does not
-// evaluate CEL rules gets the rules of the schema only; the controller reports the others in the
+// Definition returns the CustomResourceDefinition for an API server at a release. One that does not
+// evaluate CEL rules gets only the schema's rules; the controller reports the others in the
 // condition Stalled.
 func Definition(release versions.Release) (*unstructured.Unstructured, error) {
 	definition := &unstructured.Unstructured{}

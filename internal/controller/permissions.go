@@ -6,7 +6,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 )
 
-// namespaceRules are the permissions of the controller in its namespace.
+// namespaceRules are the controller's permissions in its namespace.
 func namespaceRules() []rbacv1.PolicyRule {
 	apply := []string{"get", "list", "create", "patch", "delete"}
 	return []rbacv1.PolicyRule{
@@ -28,11 +28,11 @@ func namespaceRules() []rbacv1.PolicyRule {
 	}
 }
 
-// clusterRules are the permissions of the controller in the cluster. It holds every permission that
-// it grants to a scheduler, except for the cluster's own roles, which it may bind by name: the API
-// server refuses the rules of an object, and bindings, that go beyond that. It may delete any
-// ClusterRole and ClusterRoleBinding: RBAC has no prefixes of names, and the names of the objects
-// of schedulers are not known when the controller is installed.
+// clusterRules are the controller's permissions in the cluster. It holds every permission that it
+// grants to a scheduler, except for the cluster's own roles, which it may bind by name: the API
+// server refuses an object's rules, and bindings, that go beyond that. It may delete any
+// ClusterRole and ClusterRoleBinding: RBAC has no name prefixes, and the names of schedulers'
+// objects are not known when the controller is installed.
 func clusterRules() []rbacv1.PolicyRule {
 	bind := rule(rbacv1.GroupName, []string{"clusterroles"}, "bind")
 	bind.ResourceNames = []string{"system:kube-scheduler", "system:volume-scheduler"}
@@ -46,20 +46,20 @@ func clusterRules() []rbacv1.PolicyRule {
 	}
 }
 
-// systemRules are the permissions in kube-system: each scheduler reads the authentication
-// configuration of the API server there.
+// systemRules are the permissions in kube-system: each scheduler reads the API server's
+// authentication configuration there.
 func systemRules() []rbacv1.PolicyRule {
 	bind := rule(rbacv1.GroupName, []string{"roles"}, "bind")
 	bind.ResourceNames = []string{"extension-apiserver-authentication-reader"}
 	return []rbacv1.PolicyRule{
 		rule(rbacv1.GroupName, []string{"rolebindings"}, "get", "create", "patch", "delete"),
 		bind,
-		// The leases of API servers, and of the controller manager.
+		// The leases of API servers and the controller manager.
 		rule("coordination.k8s.io", []string{"leases"}, "get", "list"),
 	}
 }
 
-// defaultRules are the permissions in the namespace default: the addresses of the API servers.
+// defaultRules are the permissions in the namespace default: the API servers' addresses.
 func defaultRules() []rbacv1.PolicyRule {
 	list := []rbacv1.PolicyRule{
 		rule("", []string{"services", "endpoints"}, "get"), // endpoints: before 1.21
@@ -75,7 +75,7 @@ func rule(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
-// Permissions returns all rules of the controller.
+// Permissions returns all rules for the controller.
 func Permissions() [][]rbacv1.PolicyRule {
 	return [][]rbacv1.PolicyRule{namespaceRules(), clusterRules(), systemRules(), defaultRules()}
 }

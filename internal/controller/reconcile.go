@@ -94,7 +94,7 @@ func (u *run) deployIfNeeded(ctx context.Context) error {
 	return u.deploy(ctx, wanted, sp)
 }
 
-// targetOf sets the conditions of the release, and returns the release of the index to deploy or to
+// targetOf sets the conditions for the release, and returns the index's release to deploy or to
 // keep: nil if there is none. After a failed deployment it returns that error until it is time for
 // the next attempt.
 func (u *run) targetOf(index *v1alpha1.SchedulerReleases) (*target, error) {
@@ -166,7 +166,7 @@ func (u *run) isDue(ctx context.Context, t *target, compare func(context.Context
 	return drift != "" && err == nil, err
 }
 
-// assess sets the condition of drift, and begins a repair if there is drift.
+// assess sets the drift condition, and begins a repair if there is drift.
 func (u *run) assess(drift string) error {
 	if drift == "" {
 		u.set(v1alpha1.ConditionDrifted, metav1.ConditionFalse, "Unchanged", "the objects are as deployed")
@@ -180,8 +180,8 @@ func (u *run) assess(drift string) error {
 	return nil
 }
 
-// isUnfinished reports whether the last change of the object was not deployed. Its generation is
-// observed nevertheless. Repairs that were too many are no such change.
+// isUnfinished reports whether the last change to the object was not deployed. Its generation is
+// observed nevertheless. Repairs that were too many are not such a change.
 func (u *run) isUnfinished() bool {
 	c := meta.FindStatusCondition(u.object.Status.Conditions, v1alpha1.ConditionStalled)
 	return c != nil && c.Status == metav1.ConditionTrue && c.Reason != repairedTooOften

@@ -25,19 +25,19 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Servers are the versions of the API servers of a cluster, as they report them.
+// Servers are the versions that a cluster's API servers report.
 type Servers struct {
 	Oldest, Newest string
 }
 
-// Mixed reports whether API servers of two minors run.
+// Mixed reports whether the API servers run at two minors.
 func (s Servers) Mixed() bool {
 	oldest, err := versions.FromServer(s.Oldest)
 	newest, failed := versions.FromServer(s.Newest)
 	return err == nil && failed == nil && oldest.MinorString() != newest.MinorString()
 }
 
-// add adds the version of a server.
+// add adds a server's version.
 func (s *Servers) add(reported string) error {
 	release, err := versions.FromServer(reported)
 	if err != nil {
@@ -67,7 +67,7 @@ type downgrade struct {
 
 // accepts reports whether found replaces last: at once if no server is older, else when it is the
 // answer for the downgradeAnswers-th time. A load balancer that hides the other servers would
-// otherwise change the release of each scheduler with each answer while two minors run.
+// otherwise change each scheduler's release with each answer while two minors run.
 func (d *downgrade) accepts(last, found *Servers) bool {
 	if last == nil || !found.isOlder(*last) {
 		*d = downgrade{}
@@ -97,7 +97,7 @@ func (r *reconciler) pollServers(ctx context.Context) error {
 	return nil
 }
 
-// observe replaces the versions with those of an answer, and wakes the reconciler.
+// observe replaces the versions with those in an answer, and wakes the reconciler.
 func (r *reconciler) observe(ctx context.Context, down *downgrade, found *Servers) {
 	last := r.servers.Load()
 	if !down.accepts(last, found) || last != nil && *last == *found {
@@ -119,19 +119,20 @@ const (
 	maxServers = 16
 	// unknownServers is the assumed number of API servers where neither leases nor addresses show it.
 	unknownServers = 2
-	// downgradeAnswers is how many equal answers in a row a change to an older version needs.
+	// downgradeAnswers is the number of consecutive equal answers that a change to an older version
+	// needs.
 	downgradeAnswers = 3
-	// identityLabel is on the lease of each API server from 1.26 on
-	// (pkg/controlplane/instance.go, IdentityLeaseComponentLabelKey).
+	// identityLabel is on each API server's lease from 1.26 on (pkg/controlplane/instance.go,
+	// IdentityLeaseComponentLabelKey).
 	identityLabel = "apiserver.kubernetes.io/identity=kube-apiserver"
-	// serviceName is a name in the certificate of each API server.
+	// serviceName is a name in each API server's certificate.
 	serviceName = "kubernetes.default.svc"
 )
 
-// readServers asks the address of the configuration for the version, over a new connection for each
+// readServers asks the configuration's address for the version, over a new connection for each
 // request, and more than once if several API servers may answer: a load balancer answers with any
-// of them. It also asks each address of the Service kubernetes. An address of that Service that
-// does not answer is left out: pods may not reach it.
+// of them. It also asks each address of the Service kubernetes. One that does not answer is left
+// out: pods may not reach it.
 func readServers(ctx context.Context, cfg *rest.Config) (*Servers, error) {
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -163,7 +164,7 @@ func readServers(ctx context.Context, cfg *rest.Config) (*Servers, error) {
 	return found, nil
 }
 
-// countServers returns the number of API servers by their leases, 0 before 1.26. The lease of a
+// countServers counts the API servers by their leases, and returns 0 before 1.26. The lease of a
 // server that ended stays for an hour, which costs requests only.
 func countServers(ctx context.Context, kube kubernetes.Interface) int {
 	leases, err := kube.CoordinationV1().Leases(metav1.NamespaceSystem).List(ctx,
@@ -207,8 +208,8 @@ func serverAddresses(ctx context.Context, kube kubernetes.Interface) (list []str
 	return list
 }
 
-// askVersion asks an API server for its version over a new connection: the server of the
-// configuration if address is empty.
+// askVersion asks an API server for its version over a new connection: the configuration's server
+// if address is empty.
 func askVersion(ctx context.Context, cfg *rest.Config, address, serverName string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()

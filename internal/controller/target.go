@@ -22,11 +22,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// target is a release of an index that is deployed for an object.
+// target is a release in an index that is deployed for an object.
 type target struct {
 	*v1alpha1.SchedulerRelease
 	server string
-	// checksum identifies the release of the index, with its configuration and permissions.
+	// checksum identifies the release in the index, with its configuration and permissions.
 	checksum string
 }
 
@@ -39,8 +39,8 @@ func newTarget(release *v1alpha1.SchedulerRelease, server string) (*target, erro
 	return &target{SchedulerRelease: release, server: server, checksum: hex.EncodeToString(sum[:8])}, nil
 }
 
-// bind makes the bounds a part of what identifies the target: with other bounds it is deployed
-// again, and so verified.
+// bind adds the bounds to the checksum, which identifies the target: with other bounds it is
+// deployed again, and so verified.
 func (t *target) bind(b session.Bounds) {
 	if b.Key == "" && len(b.Repositories) == 0 {
 		return
@@ -49,7 +49,7 @@ func (t *target) bind(b session.Bounds) {
 	t.checksum = hex.EncodeToString(sum[:8])
 }
 
-// status is the release in the status of an object.
+// status returns the release for an object's status.
 func (t *target) status() *v1alpha1.DeployedRelease {
 	return &v1alpha1.DeployedRelease{Server: t.server, Scheduler: t.Release, Image: t.Image, Checksum: t.checksum}
 }
@@ -59,7 +59,7 @@ func (t *target) isDeployed(status *v1alpha1.DeployedRelease) bool {
 	return status != nil && status.Image == t.Image && status.Checksum == t.checksum
 }
 
-// releases returns the release index of an object. An object without one has one release.
+// releases returns an object's release index. An object without one has one release.
 func (r *reconciler) releases(
 	ctx context.Context, object *v1alpha1.CustomScheduler,
 ) (*v1alpha1.SchedulerReleases, error) {
@@ -90,7 +90,7 @@ func (r *reconciler) releases(
 	return index, nil
 }
 
-// readIndex returns the text of the index in a ConfigMap or a registry, and where it is.
+// readIndex returns the index's text from a ConfigMap or a registry, and its location.
 func (r *reconciler) readIndex(
 	ctx context.Context, object *v1alpha1.CustomScheduler,
 ) (text []byte, name string, err error) {
@@ -119,13 +119,13 @@ type choice struct {
 	// deploy is the release to deploy or to keep. It is nil if there is none, or if the index does
 	// not have the deployed one any more: then nothing is changed.
 	deploy *target
-	// missing is why the index has no release for the API server, or nil.
+	// missing is the reason why the index has no release for the API server, or nil.
 	missing *v1alpha1.MissingReleaseError
 	// waiting is an upgrade that the policy Manual leaves to the user, or nil.
 	waiting *target
 }
 
-// choose chooses the release of the index for the oldest API server.
+// choose chooses the release in the index for the oldest API server.
 func choose(object *v1alpha1.CustomScheduler, index *v1alpha1.SchedulerReleases, servers Servers) (*choice, error) {
 	c := &choice{}
 	wanted, err := index.For(servers.Oldest)
@@ -155,8 +155,8 @@ func choose(object *v1alpha1.CustomScheduler, index *v1alpha1.SchedulerReleases,
 	return c, err
 }
 
-// request returns the request that `pmk-sched deploy` would read from a file, for a release of the
-// index: the configuration of the object takes precedence over the configuration of the release.
+// request returns the request that `pmk-sched deploy` would read from a file, for a release in the
+// index: the object's configuration takes precedence over the release's.
 func (t *target) request(object *v1alpha1.CustomScheduler) *v1alpha1.CustomScheduler {
 	made := &v1alpha1.CustomScheduler{ObjectMeta: metav1.ObjectMeta{
 		Name: object.Name, Namespace: object.Namespace,
@@ -176,7 +176,7 @@ func (t *target) request(object *v1alpha1.CustomScheduler) *v1alpha1.CustomSched
 	return made
 }
 
-// spec returns the scheduler to deploy, as an upgrade of a recorded request to the release of t.
+// spec returns the scheduler to deploy, as an upgrade of a recorded request to t's release.
 func (t *target) spec(object *v1alpha1.CustomScheduler, version, cache string) (*spec.Spec, error) {
 	release, err := versions.Parse(t.Release)
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// changedServers is the event of a change of the versions of the API servers.
+// changedServers is the event that the API servers' versions have changed.
 type changedServers = event.GenericEvent
 
 // watch starts the reconciler for an object when it changes, when one of the scheduler's objects
-// changes, and, for all objects, when the versions of the API servers change.
+// changes, and, for all objects, when the API servers' versions change.
 func (r *reconciler) watch(mgr manager.Manager, o controller.Options) error {
 	changed := builder.WithPredicates(predicate.Funcs{
 		// The objects that this controller creates itself.

@@ -5,8 +5,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// autoscalerOutcomes returns a warning for each reason why an autoscaler decides differently from
-// the scheduler of a plan.
+// autoscalerOutcomes returns a warning for each reason why an autoscaler decides differently from a
+// plan's scheduler.
 func autoscalerOutcomes(plan *Plan, a profiles.Autoscaler) ([]preflight.Outcome, error) {
 	differences, err := profiles.CompareAutoscaler(plan.Scheduler.Configuration.YAML, a)
 	if err != nil {
@@ -22,7 +22,7 @@ func autoscalerOutcomes(plan *Plan, a profiles.Autoscaler) ([]preflight.Outcome,
 	return outcomes, nil
 }
 
-// RenderForAutoscaler returns the part of the configuration of a plan that an autoscaler reads, and
+// RenderForAutoscaler returns the part of a plan's configuration that an autoscaler reads, and
 // notes on the rest.
 func RenderForAutoscaler(plan *Plan, a profiles.Autoscaler) (text []byte, notes []string, err error) {
 	return profiles.ForAutoscaler(plan.Scheduler.Configuration.YAML, a, plan.Name)

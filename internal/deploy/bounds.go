@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
-// RefusedImageError is returned for an image outside of the allowed repositories.
+// RefusedImageError is returned for an image outside the allowed repositories.
 type RefusedImageError struct {
 	Image        string
 	Repositories []string
@@ -31,11 +31,11 @@ func (e *RefusedImageError) Hint() string {
 	return "use an image of an allowed repository; the administrator of the controller allows others with --allow-repository"
 }
 
-// Invalid reports that the user can fix the name of the image.
+// Invalid reports that the user can fix the image's name.
 func (e *RefusedImageError) Invalid() bool { return true }
 
-// CheckRepositories returns a [RefusedImageError] if an image is outside of the allowed
-// repositories. It sends nothing.
+// CheckRepositories returns a [RefusedImageError] if an image is outside the allowed repositories.
+// It sends nothing.
 func CheckRepositories(b session.Bounds, images ...string) error {
 	if len(b.Repositories) == 0 {
 		return nil
@@ -52,7 +52,7 @@ func CheckRepositories(b session.Bounds, images ...string) error {
 	return nil
 }
 
-// boundedApplier applies no object with an image outside of the bounds: neither of a plan, nor of
+// boundedApplier applies no object with an image outside the bounds: neither from a plan, nor from
 // the revision that an undo restores.
 type boundedApplier struct {
 	Applier
@@ -68,7 +68,7 @@ func bounded(a Applier, d Deps) Applier {
 	return boundedApplier{Applier: a, bounds: d.Bounds, signed: d.Signed}
 }
 
-// Apply checks the images of the objects, and applies them.
+// Apply checks the objects' images, and applies them.
 func (a boundedApplier) Apply(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {
 	var images []string
 	for _, object := range objs {

@@ -17,9 +17,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Chart returns the files of a Helm chart that installs the objects of the plan, and warnings. A
-// chart holds no credentials of a node: the scheduler uses its ServiceAccount, or a Secret that a
-// value names. Other keys are left out unless secrets is set.
+// Chart returns the files for a Helm chart that installs the plan's objects, and warnings. A chart
+// holds no node credentials: the scheduler uses its ServiceAccount, or a Secret that a value names.
+// Other keys are left out unless secrets is set.
 func Chart(plan *Plan, secrets bool) (files map[string][]byte, warnings []string, err error) {
 	in, warnings, err := chartInput(plan, secrets)
 	if err != nil {
@@ -29,9 +29,8 @@ func Chart(plan *Plan, secrets bool) (files map[string][]byte, warnings []string
 	return files, warnings, err
 }
 
-// ReleasesChart returns the files of one Helm chart for the plans of a scheduler for several
-// releases, as [Chart] does for one. The chart selects the release by the version of the API
-// server.
+// ReleasesChart returns the files for one Helm chart from a scheduler's plans for several releases,
+// as [Chart] does for one. The chart selects the release by the API server's version.
 func ReleasesChart(plans []*Plan, secrets bool) (files map[string][]byte, warnings []string, err error) {
 	list, warnings, err := releaseInputs(plans, secrets)
 	if err != nil {
@@ -41,8 +40,8 @@ func ReleasesChart(plans []*Plan, secrets bool) (files map[string][]byte, warnin
 	return files, warnings, err
 }
 
-// ReleasesKustomize returns the files of a Kustomize base and of one component for each minor, for
-// the same plans as [ReleasesChart]. The component of a minor has its newest patch.
+// ReleasesKustomize returns the files for a Kustomize base and one component per minor, from the
+// same plans as [ReleasesChart]. A minor's component has its newest patch.
 func ReleasesKustomize(plans []*Plan, secrets bool) (files map[string][]byte, warnings []string, err error) {
 	list, warnings, err := releaseInputs(plans, secrets)
 	if err != nil {
@@ -69,8 +68,7 @@ func ReleasesKustomize(plans []*Plan, secrets bool) (files map[string][]byte, wa
 	return files, warnings, err
 }
 
-// releaseInputs returns the inputs of the charts of plans in ascending order of their releases, and
-// warnings.
+// releaseInputs returns the chart inputs from plans, by ascending release, and warnings.
 func releaseInputs(plans []*Plan, secrets bool) (list []helm.Input, warnings []string, err error) {
 	plans = slices.SortedFunc(slices.Values(plans), func(a, b *Plan) int { return a.Release.Compare(b.Release) })
 	for _, plan := range plans {
@@ -84,7 +82,7 @@ func releaseInputs(plans []*Plan, secrets bool) (list []helm.Input, warnings []s
 	return list, slices.Compact(warnings), nil
 }
 
-// chartInput returns the input of the chart of a plan, and warnings.
+// chartInput returns the chart input from a plan, and warnings.
 func chartInput(plan *Plan, secrets bool) (in helm.Input, warnings []string, err error) {
 	plan, warnings, err = chartPlan(plan)
 	if err != nil {
@@ -111,8 +109,8 @@ func chartInput(plan *Plan, secrets bool) (in helm.Input, warnings []string, err
 	}, warnings, nil
 }
 
-// chartPlan returns the plan of the objects that a chart installs, without credentials of a node,
-// and warnings.
+// chartPlan returns the plan for the objects that a chart installs, without node credentials, and
+// warnings.
 func chartPlan(plan *Plan) (_ *Plan, warnings []string, err error) {
 	if len(plan.Before) > 0 {
 		return nil, nil, problem.Invalidf("deploy it with `pmk-sched extender deploy` and call it at its Service",

@@ -44,7 +44,7 @@ func Check(
 	return outcomes, failed
 }
 
-// askExtenders asks the extenders of a plan that exist already.
+// askExtenders asks a plan's extenders that exist already.
 func (d Deps) askExtenders(ctx context.Context, plan *Plan) ([]preflight.Outcome, error) {
 	var called []preflight.CalledExtender
 	for _, source := range [][]byte{plan.Scheduler.Configuration.YAML, plan.Scheduler.Configuration.Policy} {
@@ -80,7 +80,7 @@ func (d Deps) warnOutcome(o preflight.Outcome) {
 	}
 }
 
-// preflight makes the preflight checks of a plan.
+// preflight makes the preflight checks for a plan.
 func (d Deps) preflight(ctx context.Context, plan *Plan) ([]preflight.Outcome, error) {
 	checks, err := preflight.Checks(d.Config, preflight.Options{
 		Name: plan.Name, Namespace: plan.Namespace, Image: plan.Scheduler.Image, Objects: plan.Objects,
@@ -105,10 +105,10 @@ func (d Deps) preflight(ctx context.Context, plan *Plan) ([]preflight.Outcome, e
 	return preflight.RunAll(ctx, checks, d.warnOutcome)
 }
 
-// compareRelease compares the release of a plan with the version that the program of its image
-// prints, or with the label of the image; unread is the error of reading the version. It returns a
-// warning if neither is a release of Kubernetes, or if it is another patch of the release of the
-// API server, which was assumed because the user named none.
+// compareRelease compares a plan's release with the version that its image's program prints, or
+// with the image's label; unread is the error from reading the version. It returns a warning if
+// neither is a Kubernetes release, or if it is another patch of the API server's release, which was
+// assumed because the user named none.
 func (p *Plan) compareRelease(output string, unread error, label string) (warning string, err error) {
 	warning, established, err := p.releaseCheck().CompareOutput(output, unread, label)
 	if established || err != nil {
@@ -126,7 +126,7 @@ func (p *Plan) releaseCheck() configcheck.ReleaseCheck {
 	return configcheck.ReleaseCheck{Image: p.Scheduler.Image, Want: p.Release, Exact: named, Branch: true}
 }
 
-// architectures returns the architectures of the image, or nil if unknown.
+// architectures returns the image's architectures, or nil if unknown.
 func (p *Plan) architectures() []string {
 	if p.Extender != nil {
 		return p.Extender.Architectures
@@ -134,8 +134,8 @@ func (p *Plan) architectures() []string {
 	return p.Scheduler.Architectures
 }
 
-// checkWithProgram compares the release of the program with the plan, and has it read its flags and
-// its configuration. Two runs tell a program of another release from wrong flags.
+// checkWithProgram compares the program's release with the plan, and has it read its flags and its
+// configuration. Two runs distinguish a program of another release from wrong flags.
 func checkWithProgram(ctx context.Context, d Deps, plan *Plan, binary configcheck.Binary, dir string) error {
 	flags, err := plan.Scheduler.Flags()
 	if err != nil {
@@ -193,7 +193,7 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 	return err
 }
 
-// withoutProgram compares the label of the image, and warns of what was not checked.
+// withoutProgram compares the image's label, and warns about what was not checked.
 func (d Deps) withoutProgram(plan *Plan, binary configcheck.Binary, reason error) error {
 	warning, established, err := plan.releaseCheck().CompareOutput("", reason, binary.Label)
 	switch {

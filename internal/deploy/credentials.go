@@ -19,33 +19,34 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// CredentialsReport describes the credentials of a deployed scheduler, without secrets.
+// CredentialsReport describes a deployed scheduler's credentials, without secrets.
 type CredentialsReport struct {
 	// Mode is one of the Credentials constants.
 	Mode string `json:"mode"`
-	// Server is the URL of the API server. It is empty if the URL is in a file that was not read.
+	// Server is the API server's URL. It is empty if the URL is in a file that was not read.
 	Server string `json:"server,omitempty"`
-	// Subject and Issuer of the client certificate. For a ServiceAccount, Subject is its user name.
+	// Subject and Issuer are from the client certificate. For a ServiceAccount, Subject is its user
+	// name.
 	Subject string     `json:"subject,omitempty"`
 	Issuer  string     `json:"issuer,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
-	// Source is the object or file with the certificate: "Secret/kube-system/s-credentials-1a2b",
-	// or a file of each node.
+	// Source is the object or file with the certificate: "Secret/kube-system/s-credentials-1a2b", or a
+	// file on each node.
 	Source string `json:"source"`
-	// File is the path of the kubeconfig in the scheduler's pod.
+	// File is the kubeconfig's path in the scheduler's pod.
 	File string `json:"file"`
-	// Renewal is how the credentials are renewed.
+	// Renewal describes how the credentials are renewed.
 	Renewal string `json:"renewal"`
 	// Unknown is the reason why subject and expiry are unknown.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// ReadNodeFile reads a kubeconfig of this node. The function is nil if this is not a control-plane
+// ReadNodeFile reads a kubeconfig on this node. The function is nil if this is not a control-plane
 // node.
 type ReadNodeFile func(path string) (*inspect.NodeCredentials, error)
 
-// NodeFileReader returns a function that reads the scheduler's kubeconfig of this node, whose path
-// objects of a cluster name: no other file is read for them. It returns nil if this is not a
+// NodeFileReader returns a function that reads the scheduler's kubeconfig on this node, whose path
+// a cluster's objects name: no other file is read for them. It returns nil if this is not a
 // control-plane node.
 func NodeFileReader(s *session.Session) (ReadNodeFile, error) {
 	root, err := s.FindNodeRoot()
@@ -60,7 +61,7 @@ func NodeFileReader(s *session.Session) (ReadNodeFile, error) {
 	}, nil
 }
 
-// DescribeCredentials describes the credentials of a scheduler by its objects in the cluster.
+// DescribeCredentials describes a scheduler's credentials by its objects in the cluster.
 func DescribeCredentials(owned []*unstructured.Unstructured, namespace, name string,
 	readFile ReadNodeFile) (*CredentialsReport, error) {
 	at := slices.IndexFunc(owned, func(o *unstructured.Unstructured) bool {
@@ -147,7 +148,7 @@ func (r *CredentialsReport) configMap(owned []*unstructured.Unstructured, namesp
 	return nil
 }
 
-// renewedByDeploy is how a copy of a node's certificate is renewed.
+// renewedByDeploy describes how a copy of a node's certificate is renewed.
 const renewedByDeploy = "`pmk-sched credentials refresh` or `pmk-sched deploy` on a control-plane node takes that " +
 	"node's certificate"
 
@@ -161,7 +162,7 @@ func (r *CredentialsReport) secret(owned []*unstructured.Unstructured, namespace
 	return r.certificate(found.Data[corev1.TLSCertKey])
 }
 
-// certificate describes the first certificate of PEM text.
+// certificate describes the first certificate in PEM text.
 func (r *CredentialsReport) certificate(text []byte) error {
 	parsed, err := parseCertificate(text)
 	if err != nil {

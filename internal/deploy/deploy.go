@@ -5,7 +5,7 @@
 // named steps, each with its undo; [Render], [Diff] and [DryRun] show the same plan without running
 // it. [Uninstall] removes the objects that Deploy created.
 //
-// [Deps] are the dependencies of the steps: a cluster, checks and the binary that will read the
+// [Deps] are the steps' dependencies: a cluster, checks and the binary that will read the
 // configuration.
 package deploy
 
@@ -28,7 +28,7 @@ import (
 type RunOptions struct {
 	// Timeout bounds the wait until the scheduler is stable. The default is 5 minutes.
 	Timeout time.Duration
-	// StableFor is how long the scheduler must be available without a change to be stable. The
+	// StableFor is the time that the scheduler must be available without a change to be stable. The
 	// default is 10 seconds.
 	StableFor time.Duration
 	// NoRollback keeps a failed deployment for inspection.
@@ -85,7 +85,7 @@ func Deploy(ctx context.Context, d Deps, plan *Plan, o RunOptions) (*Outcome, er
 	return &run.outcome, nil
 }
 
-// steps returns the steps of a deployment.
+// steps returns a deployment's steps.
 func (d *deployRun) steps() []steps.Step {
 	restore := d.restore
 	if d.o.NoRollback {
@@ -138,9 +138,8 @@ func (d *deployRun) checkConfiguration(ctx context.Context) error {
 	return checkConfiguration(ctx, d.Deps, d.plan)
 }
 
-// saveRevision records the objects of the plan before anything changes. If the last deployed
-// revision equals the plan, it is used again. The ledger closes a pending revision of an earlier
-// run.
+// saveRevision records the plan's objects before anything changes. If the last deployed revision
+// equals the plan, it is used again. The ledger closes a pending revision from an earlier run.
 func (d *deployRun) apply(ctx context.Context) error {
 	objects, err := d.tolerateShortage(ctx, d.plan.Objects)
 	if err != nil {
@@ -150,7 +149,7 @@ func (d *deployRun) apply(ctx context.Context) error {
 	return err
 }
 
-// tolerateShortage keeps the rollout of objects, of the plan or of a revision, from waiting for
+// tolerateShortage keeps the rollout of objects, from the plan or a revision, from waiting for
 // nodes that are not ready or cordoned.
 func (d *deployRun) tolerateShortage(ctx context.Context,
 	objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {

@@ -52,7 +52,7 @@ func (d *deployRun) saveRevision(ctx context.Context) error {
 }
 
 // checkReplaced refuses the plan if it was made from another revision than the current one:
-// applying it would lose the changes of another run.
+// applying it would lose another run's changes.
 func (d *deployRun) checkReplaced() error {
 	const retry = "run the command again"
 	current := 0

@@ -31,7 +31,7 @@ type Applier interface {
 	Shortage(ctx context.Context, deployment *unstructured.Unstructured) (replicas int, err error)
 }
 
-// Ledger stores the revisions of a scheduler.
+// Ledger stores a scheduler's revisions.
 type Ledger interface {
 	SaveRevision(ctx context.Context, wanted apply.Revision) (*apply.Revision, error)
 	SetRevisionStatus(ctx context.Context, r *apply.RevisionInfo, status apply.RevisionStatus, reason string) error
@@ -65,9 +65,9 @@ type Finder interface {
 	Deployments(ctx context.Context, ns string) ([]*unstructured.Unstructured, error)
 }
 
-// Deps are the dependencies of the steps: the cluster, the checks and the binary of the scheduler.
+// Deps are the steps' dependencies: the cluster, the checks and the scheduler's binary.
 type Deps struct {
-	// Config is the configuration of clients for the cluster. It is nil without a cluster.
+	// Config is the client configuration for the cluster. It is nil without a cluster.
 	Config  *rest.Config
 	Applier Applier
 	Ledger  Ledger
@@ -81,10 +81,10 @@ type Deps struct {
 	OwnerExists func(ctx context.Context, owner string) (bool, error)
 	// Preflight checks, before anything changes, whether the cluster can run the plan.
 	Preflight func(ctx context.Context, plan *Plan) error
-	// Binary finds the kube-scheduler of the plan's image, to check the configuration; dir is a
+	// Binary finds the kube-scheduler in the plan's image, to check the configuration; dir is a
 	// temporary directory to write it to. Its error is [configcheck.ErrNoBinary] if it is unavailable.
 	Binary func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error)
-	// Bounds limit the images of a plan. The Applier of [Connect] keeps them.
+	// Bounds limit a plan's images. The Applier from [Connect] keeps them.
 	Bounds session.Bounds
 	// Signed verifies that a key signed an image, and returns its name with the digest.
 	Signed func(ctx context.Context, r pack.SignatureRequest) (pinned string, err error)
@@ -101,7 +101,7 @@ type Deps struct {
 	Log *zap.Logger
 }
 
-// Connect returns the dependencies on the cluster of a session. It sends nothing.
+// Connect returns the dependencies on a session's cluster. It sends nothing.
 func Connect(s *session.Session) (Deps, error) {
 	cfg, err := s.Connect()
 	if err != nil {
@@ -128,7 +128,7 @@ func Connect(s *session.Session) (Deps, error) {
 	return d, nil
 }
 
-// Report prints the notes and warnings of a plan.
+// Report prints a plan's notes and warnings.
 func (d Deps) Report(plan *Plan) {
 	if d.Note != nil {
 		for _, note := range plan.Notes {

@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 )
 
-// chooseServer chooses the API server for copied credentials of one of several control-plane nodes.
-// A kubeconfig of kubeadm names the API server of one node, and all replicas would depend on that
+// chooseServer chooses the API server for credentials copied from one of several control-plane
+// nodes. kubeadm's kubeconfig names one node's API server, and all replicas would depend on that
 // node. Instead, each replica uses the local API server over loopback, or all replicas use the
 // cluster's endpoint. auto reports whether the user did not choose the credentials.
 func (p *planner) chooseServer(auto bool) error {
@@ -68,9 +68,8 @@ func (p *planner) onControlPlane() bool {
 	return len(p.request.Spec.NodeSelector) == 0 || selected
 }
 
-// checkLoopback refuses a kubeconfig that names loopback, as PMK's do, if API servers of other
-// nodes have another port or do not listen on loopback: a copy of the kubeconfig does not serve
-// there.
+// checkLoopback refuses a kubeconfig that names loopback, as PMK's do, if API servers on other
+// nodes have another port or do not listen on loopback: a copied kubeconfig does not serve there.
 func (p *planner) checkLoopback(server *url.URL, auto bool) error {
 	port := cmp.Or(server.Port(), "443")
 	for _, node := range p.Cluster.ControlPlane.Nodes {
@@ -92,7 +91,7 @@ func (p *planner) checkLoopback(server *url.URL, auto bool) error {
 }
 
 // localServer returns the address at which every control-plane node reaches its own API server, or
-// "" if there is no such address. The API server of a node that is not ready may be unknown.
+// "" if there is no such address. The API server on a node that is not ready may be unknown.
 func (p *planner) localServer(layout inspect.Layout) string {
 	if layout.APIServerName == "" || !p.onControlPlane() {
 		return ""
@@ -114,7 +113,7 @@ func (p *planner) localServer(layout inspect.Layout) string {
 	return local
 }
 
-// loopbackOf returns the address of an API server on loopback, or "".
+// loopbackOf returns an API server's address on loopback, or "".
 func loopbackOf(server *inspect.APIServer) string {
 	if !server.ServesLoopback() {
 		return ""
@@ -126,8 +125,8 @@ func loopbackOf(server *inspect.APIServer) string {
 	return net.JoinHostPort(host, strconv.Itoa(server.Port))
 }
 
-// clusterEndpoint returns the cluster's controlPlaneEndpoint, or "" if it is the address of one
-// node or loopback.
+// clusterEndpoint returns the cluster's controlPlaneEndpoint, or "" if it is one node's address or
+// loopback.
 func (p *planner) clusterEndpoint() string {
 	host, _, err := net.SplitHostPort(p.Cluster.ControlPlane.Endpoint)
 	if _, single := p.Cluster.ControlPlane.NodeAt(host); err != nil || single || loopback.Is(host) {
@@ -137,7 +136,7 @@ func (p *planner) clusterEndpoint() string {
 }
 
 // listEndpoints lists the API server addresses that this machine can check. If the server is on
-// loopback, these are the addresses of the API servers of all ready nodes.
+// loopback, these are the addresses of all ready nodes' API servers.
 func (p *planner) listEndpoints(chosen bool) error {
 	credentials := p.plan.Scheduler.Credentials
 	server, err := url.Parse(credentials.Server)

@@ -8,7 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 )
 
-// explain adds the state of the cluster after a failed deployment.
+// explain adds the cluster's state after a failed deployment.
 func (d *deployRun) explain(err error) error {
 	err = fmt.Errorf("deploy %s: %w", d.plan.Name, err)
 	touched, uninstall := d.outcome.Changes.Changed(), d.plan.Command("uninstall")

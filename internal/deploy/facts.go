@@ -11,32 +11,32 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Facts are the input of a plan in addition to its request. A zero value is unknown.
+// Facts are a plan's input in addition to its request. A zero value is unknown.
 type Facts struct {
-	// Cluster is the state of the cluster. It is nil without one: then the release is required.
+	// Cluster is the cluster's state. It is nil without one: then the release is required.
 	Cluster *inspect.Info
-	// Node are the credentials of this control-plane node, or nil elsewhere.
+	// Node are this control-plane node's credentials, or nil elsewhere.
 	Node *inspect.NodeCredentials
-	// APIServer is the URL of the API server on the pod network, for the credentials serviceaccount.
-	// If it is empty, the scheduler uses the name of its Service, which needs cluster DNS.
+	// APIServer is the API server's URL on the pod network, for the credentials serviceaccount. If it
+	// is empty, the scheduler uses its Service's name, which needs cluster DNS.
 	APIServer string
-	// Branch is the release that was chosen for spec.source.branch: v1.24.3, or auto for the release
-	// of the API server.
+	// Branch is the release that was chosen for spec.source.branch: v1.24.3, or auto for the API
+	// server's release.
 	Branch string
 	// Credentials are used if the request leaves the choice, instead of those for this machine.
 	Credentials string
-	// Image is the name of the image, in which [image.ReleaseInTag] is replaced by the release.
+	// Image is the image's name, in which [image.ReleaseInTag] is replaced by the release.
 	// Architectures are amd64 and arm64, or nil if unknown. MissingImage is the reason why no node can
 	// get the image, or nil. Signature is its required signature, or nil.
 	Image         string
 	Architectures []string
 	MissingImage  error
 	Signature     *Signature
-	// Plugins are compiled into the image. Rules returns the permissions of a plugin by its name.
+	// Plugins are compiled into the image. Rules returns a plugin's permissions by its name.
 	Plugins []profiles.Plugin
 	Rules   map[string]manifest.RulesFunc
-	// Recorded is set if the request comes out of the cluster: those of its permissions that are not
-	// granted now are confirmed.
+	// Recorded is set if the request is from the cluster: its permissions that are not granted now are
+	// confirmed.
 	Recorded bool
 	// SystemClosed is the reason why the cluster refuses the RoleBinding in kube-system, or empty.
 	SystemClosed string
@@ -44,16 +44,16 @@ type Facts struct {
 	Wirings []manifest.Wiring
 	// Version of pmk-sched, recorded in a label.
 	Version string
-	// Origin and Replaces of the plan, for an upgrade.
+	// Origin and Replaces are the plan's, for an upgrade.
 	Origin   string
 	Replaces int
 	// Now is the time at which certificates must be valid.
 	Now time.Time
 }
 
-// Signature is the required signature of an image.
+// Signature is an image's required signature.
 type Signature struct {
-	// Key identifies the public key: base64 of the SHA-256 digest of its DER encoding.
+	// Key identifies the public key: its DER encoding's SHA-256 digest in base64.
 	Key string
 	// Err is the reason why the signature is not verified. It is nil if it is.
 	Err error
@@ -75,7 +75,7 @@ func (f Facts) credentials(r *v1alpha1.CustomScheduler) string {
 	return ""
 }
 
-// Release returns the release of a plan: the chosen one, else the release of the API server.
+// Release returns a plan's release: the chosen one, else the API server's.
 func (f Facts) Release() (versions.Release, error) {
 	switch {
 	case IsChosen(f.Branch):

@@ -19,7 +19,7 @@ import (
 // grant is a permission that the objects of a scheduler or extender give it, for messages.
 type grant struct {
 	text string
-	// parts are the smallest permissions that it consists of. A grant is new if one of them is.
+	// parts are the smallest permissions in it. A grant is new if one of them is.
 	parts []string
 }
 
@@ -27,8 +27,8 @@ type grant struct {
 type granter struct{ namespace, name string }
 
 // grants returns the permissions in objects: the roles and rules that their bindings grant, and
-// what the pods can use of their node and of the Secrets of others. Permissions that every
-// scheduler has are not listed.
+// what the pods can use from their node and from others' Secrets. Permissions that every scheduler
+// has are not listed.
 func (g granter) grants(objects []*unstructured.Unstructured) (list []grant) {
 	rules := map[identity][]rbacv1.PolicyRule{}
 	for _, o := range objects {
@@ -61,7 +61,7 @@ func typed(o *unstructured.Unstructured, into any) bool {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into) == nil
 }
 
-// granted returns what a binding grants to one subject: each rule of an own role, or the role.
+// granted returns what a binding grants to one subject: each rule in an own role, or the role.
 func (g granter) granted(namespace string, s rbacv1.Subject, role rbacv1.RoleRef, rules []rbacv1.PolicyRule,
 	own bool) []grant {
 	self := s.Kind == rbacv1.ServiceAccountKind && s.Namespace == g.namespace && s.Name == g.name ||
@@ -90,7 +90,7 @@ func (g granter) granted(namespace string, s rbacv1.Subject, role rbacv1.RoleRef
 	return list
 }
 
-// isOwnData reports whether a rule is for the lease or the legacy Policy of the scheduler only.
+// isOwnData reports whether a rule is only for the scheduler's lease or legacy Policy.
 func (g granter) isOwnData(r rbacv1.PolicyRule) bool {
 	others := func(name string) bool { return name != g.name && !strings.HasPrefix(name, g.name+"-policy-") }
 	return len(r.ResourceNames) > 0 && !slices.ContainsFunc(r.ResourceNames, others) &&
@@ -101,7 +101,7 @@ func subset(list []string, of ...string) bool {
 	return !slices.ContainsFunc(list, func(s string) bool { return !slices.Contains(of, s) })
 }
 
-// grantOf returns the grant of one rule. It has a part for each verb of each resource.
+// grantOf returns the grant for one rule. It has a part for each verb on each resource.
 func grantOf(who string, r rbacv1.PolicyRule) grant {
 	resources := slices.Concat(r.Resources, r.NonResourceURLs)
 	g := grant{text: who + strings.Join(r.Verbs, ", ") + " " + strings.Join(resources, ", ")}
@@ -132,8 +132,8 @@ func grantOf(who string, r rbacv1.PolicyRule) grant {
 	return g
 }
 
-// podGrants returns what the pods of a Deployment can use of their node and of the Secrets of
-// others. The network of the node is usual, and follows from the address of the API server.
+// podGrants returns what the pods of a Deployment can use from their node and from others' Secrets.
+// The node's network is usual, and follows from the API server's address.
 func podGrants(d *appsv1.Deployment, objects []*unstructured.Unstructured) (list []grant) {
 	add := func(what string) { list = append(list, podGrant(d.Name, what)) }
 	pod := d.Spec.Template.Spec
@@ -159,7 +159,7 @@ func podGrant(deployment, what string) grant {
 	return grant{text, []string{text}}
 }
 
-// AllowExtenders allows the pods of a plan of a revision to use the client certificates for these
+// AllowExtenders allows the pods in a revision's plan to use the client certificates for these
 // extenders, which are deployed.
 func (p *Plan) AllowExtenders(wirings []manifest.Wiring) {
 	for _, w := range wirings {
@@ -187,15 +187,15 @@ func (g granter) gained(objects []*unstructured.Unstructured, held []grant) (tex
 
 func (d *deployRun) granter() granter { return granter{d.plan.Namespace, d.plan.Name} }
 
-// Undoes makes the plan, of a former revision, the undo of a run: it replaces the revision of that
-// run, and may restore the permissions that were there before it.
+// Undoes makes the plan, for a former revision, the undo of a run: it replaces that run's revision,
+// and may restore the permissions that were there before it.
 func (p *Plan) Undoes(o *Outcome) {
 	p.Replaces, p.held = o.Revision, append([]grant{}, o.held...) // not nil
 }
 
-// confirmGained asks before a plan that comes out of the cluster gives the scheduler permissions
-// that it does not have now: users who may write Secrets in its namespace can write a revision. An
-// undo does not ask.
+// confirmGained asks before a plan from the cluster gives the scheduler permissions that it does
+// not have now: users who may write Secrets in its namespace can write a revision. An undo does not
+// ask.
 func (d *deployRun) confirmGained(ctx context.Context) error {
 	named, err := d.plan.named()
 	if err != nil {
@@ -214,9 +214,8 @@ func (d *deployRun) confirmGained(ctx context.Context) error {
 	return d.Confirm(ctx, question)
 }
 
-// named returns the objects of the plan that come out of the cluster. Of a request that does, only
-// the rules are compared, not those of the plugins in the image that the user names, and not the
-// pods.
+// named returns the plan's objects that are from the cluster. For a request from there, only the
+// rules are compared, not those for the plugins in the image that the user names, and not the pods.
 func (p *Plan) named() ([]*unstructured.Unstructured, error) {
 	if len(p.rules) == 0 {
 		return p.recorded, nil

@@ -24,7 +24,7 @@ type HistoryEntry struct {
 	// Status of the revision, or [DamagedRevision]. Current is set for the last deployed revision.
 	Status  apply.RevisionStatus `json:"status"`
 	Current bool                 `json:"current,omitempty"`
-	// Release is the Kubernetes release of the scheduler.
+	// Release is the scheduler's Kubernetes release.
 	Release string `json:"release,omitempty"`
 	// Image is the image without its digest, which is empty if it was unknown.
 	Image  string `json:"image,omitempty"`
@@ -35,8 +35,8 @@ type HistoryEntry struct {
 	// that pmk-sched deployed for the scheduler.
 	Plugins   []string `json:"plugins,omitempty"`
 	Extenders []string `json:"extenders,omitempty"`
-	// Description, Origin and Reason of the revision. For a damaged revision, Reason is the error
-	// of reading it.
+	// Description, Origin and Reason of the revision. For a damaged revision, Reason is the error from
+	// reading it.
 	Description string `json:"description,omitempty"`
 	Origin      string `json:"origin,omitempty"`
 	Reason      string `json:"reason,omitempty"`
@@ -70,7 +70,7 @@ func History(ctx context.Context, revisions []apply.RevisionInfo, read ReadRevis
 	return entries, nil
 }
 
-// describe sets the fields that are read from the record and the objects of the revision.
+// describe sets the fields that are read from the revision's record and objects.
 func (e *HistoryEntry) describe(r *apply.Revision) error {
 	plan, err := PlanOf(r)
 	if err != nil {
@@ -100,7 +100,7 @@ func (e *HistoryEntry) describe(r *apply.Revision) error {
 	return nil
 }
 
-// configurationName returns the name of the ConfigMap with the configuration of a scheduler, or "".
+// configurationName returns the name of the ConfigMap with a scheduler's configuration, or "".
 func configurationName(objects []*unstructured.Unstructured, name string) string {
 	for _, o := range objects {
 		if _, found, _ := unstructured.NestedString(o.Object, "data", name+".yaml"); found && o.GetKind() == "ConfigMap" &&

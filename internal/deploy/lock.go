@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 )
 
-// lock is the lock of one run.
+// lock is one run's lock.
 type lock struct{ unlock func(context.Context) error }
 
 // take waits for the lock until ctx ends, and holds it until release, also when ctx ends then: the
@@ -46,7 +46,7 @@ func (l *lock) release(ctx context.Context) error {
 	return l.unlock(ctx)
 }
 
-// withChanges adds the changes of a run that lost its lock to its error.
+// withChanges adds a run's changes to its error if it lost its lock.
 func withChanges(err error, changes apply.ChangeSet) error {
 	if !errors.Is(err, steps.ErrStopped) || !changes.Changed() {
 		return err

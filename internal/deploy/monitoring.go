@@ -8,7 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/monitoring"
 )
 
-// RenderMonitoring returns the objects that monitor the scheduler of the plan with Prometheus and
+// RenderMonitoring returns the objects that monitor the plan's scheduler with Prometheus and
 // Grafana as YAML documents, and warnings.
 func RenderMonitoring(plan *Plan) (text []byte, warnings []string, err error) {
 	s := plan.Scheduler

@@ -22,7 +22,7 @@ func identify(o *unstructured.Unstructured) identity {
 	return identity{kind: o.GroupVersionKind().GroupKind(), namespace: o.GetNamespace(), name: o.GetName()}
 }
 
-// without returns the objects of list that are not in keep.
+// without returns the objects in list that are not in keep.
 func without(list, keep []*unstructured.Unstructured) []*unstructured.Unstructured {
 	kept := map[identity]bool{}
 	for _, o := range keep {
@@ -59,8 +59,7 @@ func isRevision(o *unstructured.Unstructured) bool {
 	return marked
 }
 
-// parts returns the owned objects of the scheduler itself, without revisions and without the
-// namespaces of verify.
+// parts returns the scheduler's own objects, without revisions and without verify's namespaces.
 func parts(owned []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(owned), func(o *unstructured.Unstructured) bool {
 		return isRevision(o) || o.GetKind() == "Namespace"
@@ -79,8 +78,8 @@ func NamespacesOf(owned []*unstructured.Unstructured) []string {
 	return slices.Compact(found)
 }
 
-// onlyIn returns an error if a scheduler of this name is in another namespace: both would share the
-// cluster-scoped objects, and a deployment prunes objects that its plan does not have.
+// onlyIn returns an error if a scheduler with this name is in another namespace: both would share
+// the cluster-scoped objects, and a deployment prunes objects that its plan does not have.
 func onlyIn(namespace, name string, owned []*unstructured.Unstructured) error {
 	for _, other := range NamespacesOf(parts(owned)) {
 		if other != namespace {
@@ -100,8 +99,8 @@ func objectName(o *unstructured.Unstructured) string {
 	return o.GetKind() + "/" + o.GetNamespace() + "/" + o.GetName()
 }
 
-// AppOf returns the application of the owned objects, a scheduler or an extender, from their
-// labels. It returns "" if the label is missing.
+// AppOf returns the owned objects' application, a scheduler or an extender, from their labels. It
+// returns "" if the label is missing.
 func AppOf(owned []*unstructured.Unstructured) string {
 	for _, o := range owned {
 		if app := o.GetLabels()[ownership.LabelName]; app != "" && o.GetKind() != "Namespace" {

@@ -45,8 +45,8 @@ func (e *OwnerError) Hint() string {
 	return "uninstall that scheduler with `pmk-sched uninstall`, or give the object another name"
 }
 
-// checkOwner refuses to change the scheduler of another owner. revision is the deployed revision,
-// or nil.
+// checkOwner refuses to change another owner's scheduler. revision is the deployed revision, or
+// nil.
 func (d Deps) checkOwner(ctx context.Context, revision *apply.Revision) error {
 	if revision == nil {
 		return nil
@@ -66,7 +66,7 @@ func (d Deps) checkOwner(ctx context.Context, revision *apply.Revision) error {
 	return refused
 }
 
-// ownerOf returns the owner that a revision records, and whether it is a revision of a scheduler.
+// ownerOf returns the owner that a revision records, and whether it is a scheduler's revision.
 func ownerOf(revision *apply.Revision) (owner string, isScheduler bool) {
 	r, err := decodeRecord(revision)
 	if err != nil {
@@ -78,7 +78,7 @@ func ownerOf(revision *apply.Revision) (owner string, isScheduler bool) {
 	return r.Request.Annotations[v1alpha1.AnnotationOwner], true
 }
 
-// OwnerName returns the owner of the scheduler of an object.
+// OwnerName returns the owner of an object's scheduler.
 func OwnerName(object *v1alpha1.CustomScheduler) string {
 	return kubeapi.ObjectName(v1alpha1.Kind, object.Namespace, object.Name)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Plan is the input of Deploy: every decision is made and every object rendered. It is data: making
-// it changes nothing.
+// Plan is Deploy's input: every decision is made and every object rendered. It is data: making it
+// changes nothing.
 type Plan struct {
 	Name, Namespace string
 	Release         versions.Release
@@ -27,7 +27,7 @@ type Plan struct {
 	Scheduler manifest.Scheduler
 	// Objects are in the order in which they are applied.
 	Objects []*unstructured.Unstructured
-	// Notes and Warnings are for the user: choices with their reasons, and changes of the
+	// Notes and Warnings are for the user: choices with their reasons, and changes to the
 	// configuration.
 	Notes, Warnings []string
 	// TakenPorts are the ports in use on the control-plane nodes, with their users.
@@ -39,11 +39,11 @@ type Plan struct {
 	Extender *manifest.Extender
 	// Request is the request that the plan was made for, or nil.
 	Request *v1alpha1.CustomScheduler
-	// Signature is the required signature of the image, or nil.
+	// Signature is the image's required signature, or nil.
 	Signature *Signature
 	// MissingImage is the reason why no node can get the image, or nil.
 	MissingImage error
-	// Before are the plans of extenders that are deployed before the scheduler.
+	// Before are the plans for extenders that are deployed before the scheduler.
 	Before []*Plan
 	// Origin is recorded in the revision: "rollback to revision 2", "upgrade from v1.24.3".
 	Origin string
@@ -51,31 +51,31 @@ type Plan struct {
 	// or [NoRevision]. If it is 0, the current revision is not compared.
 	Replaces int
 
-	// base is the configuration of Scheduler without its Wirings.
+	// base is Scheduler's configuration without its Wirings.
 	base *profiles.Rendered
 	// checked is set if the configuration was checked by an earlier deployment.
 	checked bool
-	// recorded are the objects of the plan that come out of the cluster, rules the rules of a request
-	// that does, held the permissions before the run that the plan undoes, and allowed permissions
-	// that were checked; see confirmGained.
+	// recorded are the plan's objects that are from the cluster, rules the rules in a request from
+	// there, held the permissions before the run that the plan undoes, and allowed permissions that
+	// were checked; see confirmGained.
 	recorded      []*unstructured.Unstructured
 	rules         []rbacv1.PolicyRule
 	held, allowed []grant
-	// from holds the facts of [NewPlan] without the credentials of the node, to plan again.
+	// from holds the facts from [NewPlan] without the node's credentials, to plan again.
 	from Facts
 }
 
 // NoRevision as [Plan.Replaces] requires that no revision is deployed.
 const NoRevision = -1
 
-// planner collects the decisions of NewPlan.
+// planner collects NewPlan's decisions.
 type planner struct {
 	Facts
 	request *v1alpha1.CustomScheduler
 	plan    *Plan
 }
 
-// defaultControlPlaneLabel is the label of control-plane nodes without a cluster: kubeadm's since
+// defaultControlPlaneLabel is the control-plane nodes' label without a cluster: kubeadm's since
 // 1.20 (cmd/kubeadm/app/constants).
 const defaultControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
@@ -109,7 +109,7 @@ func (p *planner) warn(format string, args ...any) {
 	p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(format, args...))
 }
 
-// chooseRelease chooses the requested release, else the release of the API server.
+// chooseRelease chooses the requested release, else the API server's.
 func (p *planner) chooseRelease() error {
 	release, err := p.Release()
 	if err != nil {
@@ -162,8 +162,8 @@ func (p *planner) noteSignature() {
 	p.warn("the signature of the required key %s is not verified: %v", s.Key, s.Err)
 }
 
-// warnOfMissingSources warns of plugins that are too large to record: only a file that names their
-// directory upgrades the scheduler.
+// warnOfMissingSources warns about plugins that are too large to record: only a file that names
+// their directory upgrades the scheduler.
 func (p *planner) warnOfMissingSources() {
 	for _, plugin := range p.request.Spec.Source.Plugins {
 		if plugin.Path != "" && plugin.Content == nil {
@@ -220,7 +220,7 @@ func (p *planner) chooseCredentials() error {
 	return p.chooseServer(auto)
 }
 
-// chooseUser leaves the user of the pods to OpenShift in the namespaces where it assigns users.
+// chooseUser leaves the pods' user to OpenShift in the namespaces where it assigns users.
 func (p *planner) chooseUser() error {
 	if p.Cluster != nil && p.Cluster.AssignsUser(p.plan.Namespace) {
 		p.plan.Scheduler.AssignedUser = true
@@ -229,7 +229,7 @@ func (p *planner) chooseUser() error {
 	return nil
 }
 
-// choosePort chooses the port of the user unless it is in use, else the first free one.
+// choosePort chooses the user's port unless it is in use, else the first free one.
 func (p *planner) choosePort() error {
 	free := inspect.FirstPort
 	if p.Cluster != nil {
@@ -256,5 +256,5 @@ func (p *planner) choosePort() error {
 	return nil
 }
 
-// hosted reports whether the control plane is outside of the cluster.
+// hosted reports whether the control plane is outside the cluster.
 func (p *planner) hosted() bool { return p.Cluster != nil && p.Cluster.Hosted != nil }

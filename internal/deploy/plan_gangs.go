@@ -7,18 +7,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// coscheduling is the name of the bundled plugin for groups of pods, and of the plugin in
+// coscheduling is the name of the bundled plugin for pod groups, and of the plugin in
 // sigs.k8s.io/scheduler-plugins.
 const coscheduling = "Coscheduling"
 
-// Gates returns the feature gates that the flags of the scheduler set.
+// Gates returns the feature gates that the scheduler's flags set.
 func (p *Plan) Gates() map[string]bool {
 	return inspect.FeatureGates(slices.Concat(p.Scheduler.Configuration.Args, p.Scheduler.Args))
 }
 
-// noteGangs notes whether the release itself (from 1.35) or the plugin places groups of pods, if
-// there is a choice. It warns if the scheduler is to place them itself and the API server does not
-// serve their API.
+// noteGangs notes whether the release itself (from 1.35) or the plugin places pod groups, if there
+// is a choice. It warns if the scheduler is to place them itself and the API server does not serve
+// their API.
 func (p *planner) noteGangs() error {
 	rules, err := versions.Select(p.plan.Release)
 	if err != nil || rules.Gangs.API == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// chooseNodes chooses the label of the control-plane nodes.
+// chooseNodes chooses the control-plane nodes' label.
 func (p *planner) chooseNodes() error {
 	selected := len(p.request.Spec.NodeSelector) > 0
 	switch {
@@ -45,7 +45,7 @@ func (p *planner) chooseNodes() error {
 			"select the nodes with --node-selector KEY=VALUE; --node-selector any lets the scheduler run on every node with "+
 				"--credentials serviceaccount", "no node has a label of control-plane nodes, and the control plane is not hosted")
 	default:
-		// No value: nodes of one cluster may have the label with different values.
+		// No value: nodes in one cluster may have the label with different values.
 		p.plan.Scheduler.NodeSelector = map[string]string{p.Cluster.ControlPlane.LabelKey: ""}
 		p.note("nodes with the label %s: the control-plane nodes", p.Cluster.ControlPlane.LabelKey)
 	}
@@ -57,8 +57,8 @@ func (p *planner) chooseNodes() error {
 	return nil
 }
 
-// controlPlaneTaints returns the keys of the taints of the control-plane nodes to tolerate, with a
-// note for each taint that is not usual.
+// controlPlaneTaints returns the keys of the control-plane nodes' taints to tolerate, with a note
+// for each taint that is not usual.
 func (p *planner) controlPlaneTaints() (keys []string) {
 	usual := manifest.Tolerations(nil, nil)
 	for _, node := range p.Cluster.ControlPlane.Labelled() {

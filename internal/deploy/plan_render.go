@@ -56,7 +56,7 @@ func (p *planner) chooseReader() error {
 	return nil
 }
 
-// choosePluginRules collects the permissions of the plugins.
+// choosePluginRules collects the plugins' permissions.
 func (p *planner) choosePluginRules() error {
 	rules, notes, err := manifest.PluginRules(p.plan.Scheduler.Configuration, p.Rules,
 		p.request.Spec.RBAC.Rules)

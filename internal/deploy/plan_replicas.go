@@ -10,9 +10,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 )
 
-// chooseReplicas chooses the replicas of the user, else one for each control-plane node, or two if
-// the control plane is outside of the cluster. Leader election is always on, so that several
-// replicas are safe.
+// chooseReplicas chooses the user's replicas, else one for each control-plane node, or two if the
+// control plane is outside the cluster. Leader election is always on, so that several replicas are
+// safe.
 func (p *planner) chooseReplicas() error {
 	replicas := 1
 	counted := p.Cluster != nil && !p.hosted() && !p.request.Spec.AnyNode && len(p.request.Spec.NodeSelector) == 0

@@ -43,7 +43,7 @@ func knownProblems(plan *Plan) ([]preflight.Outcome, error) {
 	return outcomes, nil
 }
 
-// usageOf returns the features that the scheduler of a plan uses and that known problems depend on.
+// usageOf returns the features that a plan's scheduler uses and that known problems depend on.
 func usageOf(plan *Plan) (versions.Usage, error) {
 	configuration := plan.Scheduler.Configuration
 	usage, err := profiles.Usage(configuration.YAML, plan.Release)

@@ -15,16 +15,16 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// record is the description of a deployed scheduler or extender in its revision. The objects of
-// the revision are rendered from it, so that a change of one thing is a change of this data and a
-// new plan. Exactly one of Scheduler and Extender is set.
+// record describes a deployed scheduler or extender in its revision. The revision's objects are
+// rendered from it, so that a change to one thing is a change to this data and a new plan. Exactly
+// one of Scheduler and Extender is set.
 type record struct {
-	// Request is the request of the user for a scheduler, or nil.
+	// Request is the user's request for a scheduler, or nil.
 	Request *v1alpha1.CustomScheduler `json:"request,omitempty"`
 	// Scheduler, with the configuration without its Wirings.
 	Scheduler *manifest.Scheduler `json:"scheduler,omitempty"`
 	Extender  *manifest.Extender  `json:"extender,omitempty"`
-	// Keys are the private keys, which the types above leave out of their JSON.
+	// Keys are the private keys, which the types above omit from their JSON.
 	Keys keys `json:"keys"`
 }
 
@@ -43,8 +43,8 @@ func (k keys) String() string { return "private keys" }
 // GoString is like String, so that %#v does not print a key.
 func (k keys) GoString() string { return k.String() }
 
-// Record returns the description of the plan that its revision stores, as JSON. It contains the
-// private keys of the scheduler or extender.
+// Record returns the plan's description that its revision stores, as JSON. It contains the private
+// keys of the scheduler or extender.
 func (p *Plan) Record() ([]byte, error) {
 	r := record{Extender: p.Extender, Request: p.Request}
 	if e := p.Extender; e != nil {
@@ -72,7 +72,7 @@ func (p *Plan) Record() ([]byte, error) {
 // deployAgain is the hint for a revision without a record that can be read.
 const deployAgain = "deploy it again from its file or with its flags"
 
-// decodeRecord returns the record of a revision.
+// decodeRecord returns a revision's record.
 func decodeRecord(revision *apply.Revision) (*record, error) {
 	if len(revision.Record) == 0 {
 		return nil, problem.Invalidf(deployAgain, "revision %d of %s does not record how it was deployed", revision.Number,
@@ -102,7 +102,7 @@ func decodeRecord(revision *apply.Revision) (*record, error) {
 	return r, nil
 }
 
-// unmarshalRecord returns the record of a revision without the private keys in their places.
+// unmarshalRecord returns a revision's record without the private keys in their places.
 func unmarshalRecord(revision *apply.Revision) (*record, error) {
 	r := &record{}
 	err := json.Unmarshal(revision.Record, r)
@@ -118,9 +118,9 @@ func unmarshalRecord(revision *apply.Revision) (*record, error) {
 	return r, nil
 }
 
-// RequiredKey returns the public key, in PEM, that must have signed the image of a scheduler
-// according to the request of its revision, or "" if none is required. It returns an error if that
-// cannot be read, also if only the objects of the revision name a key.
+// RequiredKey returns the public key, in PEM, that must have signed a scheduler's image according
+// to its revision's request, or "" if none is required. It returns an error if that cannot be read,
+// also if only the revision's objects name a key.
 func RequiredKey(revision *apply.Revision) (key string, err error) {
 	r := &record{}
 	switch {
@@ -139,7 +139,7 @@ func RequiredKey(revision *apply.Revision) (key string, err error) {
 		"--require-signature none")
 }
 
-// WiringsOf returns the extenders of a deployed scheduler that pmk-sched deployed.
+// WiringsOf returns a deployed scheduler's extenders that pmk-sched deployed.
 func WiringsOf(revision *apply.Revision) ([]manifest.Wiring, error) {
 	r, err := decodeRecord(revision)
 	if err != nil || r.Scheduler == nil {
@@ -148,7 +148,7 @@ func WiringsOf(revision *apply.Revision) ([]manifest.Wiring, error) {
 	return r.Scheduler.Wirings, nil
 }
 
-// ImagesOf returns the images of the pods of a deployed scheduler or extender.
+// ImagesOf returns the images in the pods of a deployed scheduler or extender.
 func ImagesOf(revision *apply.Revision) ([]string, error) {
 	r, err := decodeRecord(revision)
 	if err != nil {
@@ -166,7 +166,7 @@ func ImagesOf(revision *apply.Revision) ([]string, error) {
 	return images, nil
 }
 
-// PlanOf returns the plan that deploys a revision again, with the objects of the revision. Its
+// PlanOf returns the plan that deploys a revision again, with the revision's objects. Its
 // configuration is not checked once more. The error is invalid input if the revision has no record.
 func PlanOf(revision *apply.Revision) (*Plan, error) {
 	r, err := decodeRecord(revision)
@@ -186,8 +186,8 @@ func PlanOf(revision *apply.Revision) (*Plan, error) {
 	return plan, err
 }
 
-// configure sets the configuration of the scheduler: the recorded one and its Wirings. A legacy
-// Policy has them already.
+// configure sets the scheduler's configuration: the recorded one and its Wirings. A legacy Policy
+// has them already.
 func (p *Plan) configure() ([]profiles.Note, error) {
 	rendered := *p.base
 	p.Scheduler.Configuration = &rendered
@@ -221,8 +221,8 @@ func (p *Plan) render() ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Rewire returns the plan of a deployed revision of a scheduler with other extenders: it adds the
-// extenders in set, which replace extenders of the same name, and removes the extenders named in
+// Rewire returns the plan for a scheduler's deployed revision with other extenders: it adds the
+// extenders in set, which replace extenders with the same name, and removes the extenders named in
 // drop. Nothing else changes. The plan is refused when another revision was deployed meanwhile.
 func Rewire(revision *apply.Revision, set []manifest.Wiring, drop []string) (*Plan, error) {
 	plan, err := PlanOf(revision)

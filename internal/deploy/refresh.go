@@ -16,8 +16,8 @@ import (
 // ErrSameCertificate is returned by [PlanRefresh] if the scheduler uses that certificate already.
 var ErrSameCertificate = errors.New("the scheduler uses this certificate already")
 
-// CheckCurrent returns an error unless current, the last deployed revision of a scheduler or nil,
-// can be read.
+// CheckCurrent returns an error unless current, a scheduler's last deployed revision or nil, can be
+// read.
 func CheckCurrent(current *apply.Revision, namespace, name string) error {
 	switch {
 	case current == nil:
@@ -30,8 +30,8 @@ func CheckCurrent(current *apply.Revision, namespace, name string) error {
 	return nil
 }
 
-// ReadCertificate returns the credentials that a revision of a scheduler uses, and their
-// certificate. The mode is node or node-inline.
+// ReadCertificate returns the credentials that a scheduler's revision uses, and their certificate.
+// The mode is node or node-inline.
 func ReadCertificate(revision *apply.Revision) (manifest.Credentials, *x509.Certificate, error) {
 	plan, err := PlanOf(revision)
 	if err != nil {
@@ -45,11 +45,11 @@ func ReadCertificate(revision *apply.Revision) (manifest.Credentials, *x509.Cert
 	return used, leaf, nil
 }
 
-// Successor is a certificate that replaces the certificate of a scheduler.
+// Successor is a certificate that replaces a scheduler's certificate.
 type Successor struct {
 	// CA, Cert and Key are PEM.
 	CA, Cert, Key []byte
-	// Origin is where they are from, for messages and the history: a file, or the signer.
+	// Origin names their source, for messages and the history: a file, or the signer.
 	Origin string
 	// Requested is set if the certificate was requested for this purpose. It may expire before the
 	// certificate in use.
@@ -62,7 +62,7 @@ func (s Successor) String() string { return "the certificate of " + s.Origin }
 // GoString is String, so that %#v shows no key either.
 func (s Successor) GoString() string { return s.String() }
 
-// PlanRefresh returns the plan that deploys a revision with another certificate of the same user.
+// PlanRefresh returns the plan that deploys a revision with another certificate for the same user.
 // It does no I/O. The error is [ErrSameCertificate] if nothing would change.
 func PlanRefresh(revision *apply.Revision, fresh Successor, now time.Time) (*Plan, error) {
 	used, before, err := ReadCertificate(revision)
@@ -93,7 +93,7 @@ func PlanRefresh(revision *apply.Revision, fresh Successor, now time.Time) (*Pla
 	return plan, nil
 }
 
-// check refuses a certificate that is not valid now, is of another user, or is older than the
+// check refuses a certificate that is not valid now, is for another user, or is older than the
 // certificate in use.
 func (s Successor) check(used *x509.Certificate, now time.Time) error {
 	leaf, err := parseCertificate(s.Cert)
@@ -117,7 +117,7 @@ func (s Successor) check(used *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// parseCertificate returns the first certificate of PEM text.
+// parseCertificate returns the first certificate in PEM text.
 func parseCertificate(text []byte) (*x509.Certificate, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// NodeFile is the kubeconfig of a node, and when it was written.
+// NodeFile is a node's kubeconfig, and the time when it was written.
 type NodeFile struct {
 	*inspect.NodeCredentials
 	Written time.Time
@@ -41,12 +41,11 @@ func DescribeTokens(pods []corev1.Pod, now time.Time) []string {
 	return seen
 }
 
-// defaultTokenLife is how long a token is valid if its volume does not say
-// (pkg/apis/core/v1/defaults.go).
+// defaultTokenLife is a token's lifetime if its volume does not say (pkg/apis/core/v1/defaults.go).
 const defaultTokenLife = time.Hour
 
-// tokenLife returns the lifetime of the token of a pod's ServiceAccount. It returns false if the
-// token is not bound to the pod and does not expire.
+// tokenLife returns the lifetime of a pod's ServiceAccount token. It returns false if the token is
+// not bound to the pod and does not expire.
 func tokenLife(pod *corev1.Pod) (time.Duration, bool) {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.Projected == nil {
@@ -74,8 +73,7 @@ func runningFor(pod *corev1.Pod, now time.Time) time.Duration {
 	return 0
 }
 
-// startOf returns the start time of the scheduler's container. It is zero if the container is not
-// running.
+// startOf returns the scheduler container's start time. It is zero if the container is not running.
 func startOf(pod *corev1.Pod) time.Time {
 	if c := podstatus.StatusOf(pod, manifest.ContainerName); c != nil && c.State.Running != nil {
 		return c.State.Running.StartedAt.Time

@@ -18,7 +18,7 @@ import (
 
 // Credentials with which the scheduler authenticates to the API server.
 const (
-	// CredentialsNode copies certificate and key of the node's scheduler kubeconfig to a Secret, and
+	// CredentialsNode copies certificate and key from the node's scheduler kubeconfig to a Secret, and
 	// the kubeconfig to a ConfigMap that refers to them. The default on a control-plane node.
 	CredentialsNode = manifest.ModeNode
 	// CredentialsNodeInline copies everything to the ConfigMap, including the key, as in Platform9's
@@ -31,7 +31,7 @@ const (
 	CredentialsServiceAccount = manifest.ModeServiceAccount
 )
 
-// IsChosen reports whether a field of a request has a value that is not left to the plan.
+// IsChosen reports whether a field in a request has a value that is not left to the plan.
 func IsChosen(value string) bool { return value != "" && value != v1alpha1.Auto }
 
 // Validate checks the values that a request may have and a scheduler may not. It asks no cluster.
@@ -70,8 +70,8 @@ func ValidateImage(reference, pullPolicy string) error {
 	return err
 }
 
-// Configuration returns the configuration of a request with contents: a preset, or the text and its
-// name in messages.
+// Configuration returns a request's configuration with contents: a preset, or the text and its name
+// in messages.
 func Configuration(r *v1alpha1.CustomScheduler) (preset string, text []byte, name string) {
 	c := r.Spec.Configuration
 	if c.File == "" && c.Inline == "" {
@@ -80,9 +80,9 @@ func Configuration(r *v1alpha1.CustomScheduler) (preset string, text []byte, nam
 	return "", []byte(c.Inline), cmp.Or(c.File, "spec.configuration.inline")
 }
 
-// Rendering returns the input for the configuration of a scheduler, without its release, and the
-// client certificates for its extenders by name. A plan and a simulation render the same. The
-// request contains the contents of the files that it names.
+// Rendering returns the input for a scheduler's configuration, without its release, and the client
+// certificates for its extenders by name. A plan and a simulation render the same. The request
+// contains the contents of the files that it names.
 func Rendering(r *v1alpha1.CustomScheduler) (profiles.Request, map[string]manifest.ClientCertificate, error) {
 	called, clients, err := CalledExtenders(r)
 	made := profiles.Request{
@@ -93,7 +93,7 @@ func Rendering(r *v1alpha1.CustomScheduler) (profiles.Request, map[string]manife
 	return made, clients, err
 }
 
-// NamespaceOf returns the namespace of the objects of a request.
+// NamespaceOf returns the namespace for a request's objects.
 func NamespaceOf(r *v1alpha1.CustomScheduler) string {
 	return cmp.Or(r.Namespace, metav1.NamespaceSystem)
 }

@@ -19,8 +19,8 @@ import (
 // RollbackOptions is the revision to return to.
 type RollbackOptions struct {
 	Name, Namespace string
-	// To is the number of the revision. If it is 0, To is the last revision that was deployed
-	// before the current one and differs from it.
+	// To is the revision number. If it is 0, To is the last revision that was deployed before the
+	// current one and differs from it.
 	To int
 	// Now is the time at which certificates must be valid.
 	Now time.Time
@@ -58,7 +58,7 @@ func PlanRollback(ctx context.Context, info *inspect.Info, revisions []apply.Rev
 	return plan, target, err
 }
 
-// ReadRevision reads the objects of a revision.
+// ReadRevision reads a revision's objects.
 type ReadRevision func(ctx context.Context, info apply.RevisionInfo) (*apply.Revision, error)
 
 // replaces returns the number of the newest deployed revision that can be read. The target can.
@@ -143,7 +143,7 @@ func numbers(revisions []apply.RevisionInfo) string {
 	return strings.Join(list, "")
 }
 
-// rollback is the plan of one rollback.
+// rollback is the plan for one rollback.
 type rollback struct {
 	RollbackOptions
 	info            *inspect.Info
@@ -151,8 +151,8 @@ type rollback struct {
 	plan            *Plan
 }
 
-// checkRelease refuses a revision of another minor release than the API server, unless the current
-// one is of that minor too.
+// checkRelease refuses a revision with another minor release than the API server, unless the
+// current one has that minor too.
 func (r *rollback) checkRelease() error {
 	server := r.info.Release
 	if r.plan.Release.MinorString() == server.MinorString() {
@@ -177,7 +177,7 @@ func (r *rollback) checkRelease() error {
 // checkConfiguration applies the built-in rules; deploying the plan applies the scheduler's own.
 func (r *rollback) checkConfiguration() error { return r.refusal(r.plan.Release) }
 
-// refusal returns why a kube-scheduler of the release refuses the configuration of the revision.
+// refusal returns why a kube-scheduler of the release refuses the revision's configuration.
 func (r *rollback) refusal(release versions.Release) error {
 	request := profiles.ValidateRequest{Release: release, Source: r.plan.Scheduler.Configuration.YAML,
 		SourceName: "configuration"}
@@ -208,7 +208,7 @@ func (r *rollback) checkCertificates() error {
 		"the certificate in %s expired on %s", first.Object, first.Expires.UTC().Format(time.DateOnly))
 }
 
-// checkPort records the ports in use, which the preflight checks compare with the port of the plan.
+// checkPort records the ports in use, which the preflight checks compare with the plan's port.
 func (r *rollback) checkPort() error {
 	for _, taken := range r.info.Scheduler.Taken {
 		r.plan.TakenPorts[taken.Port] = taken.By
@@ -216,7 +216,7 @@ func (r *rollback) checkPort() error {
 	return nil
 }
 
-// firstLine returns the first line of a text.
+// firstLine returns a text's first line.
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line

@@ -38,7 +38,7 @@ func (p *Plan) Command(verb string) string {
 	return words + verb + " --name " + p.Name
 }
 
-// Render returns the objects of the plan and of the plans in Before as YAML documents. Secret
+// Render returns the objects in the plan and in the plans in Before as YAML documents. Secret
 // values are omitted unless secrets is set.
 func Render(plan *Plan, secrets bool) ([]byte, error) {
 	var objects []*unstructured.Unstructured
@@ -48,9 +48,9 @@ func Render(plan *Plan, secrets bool) ([]byte, error) {
 	return manifest.YAML(append(objects, plan.Objects...), manifest.RenderOptions{ShowSecrets: secrets})
 }
 
-// Diff returns the changes of Deploy according to a dry run of the API server, and the objects that
-// it would delete. For a scheduler that Helm installed, it returns the changes of `helm upgrade`
-// with the chart of the plan.
+// Diff returns Deploy's changes according to a dry run on the API server, and the objects that it
+// would delete. For a scheduler that Helm installed, it returns the changes that `helm upgrade`
+// makes with the plan's chart.
 func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	installed, err := d.Applier.ByHelm(ctx, plan.Name, plan.Namespace)
 	if err != nil {
@@ -91,8 +91,8 @@ func diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	return append(before, changes...), err
 }
 
-// compare returns the changes of a plan, including the deletion of installed objects that the plan
-// does not have.
+// compare returns a plan's changes, including deletions of installed objects that the plan does not
+// have.
 func compare(ctx context.Context, plan *Plan, installed []*unstructured.Unstructured,
 	changesOf func(context.Context, []*unstructured.Unstructured) (apply.ChangeSet, error)) (apply.ChangeSet, error) {
 	if err := onlyIn(plan.Namespace, plan.Name, installed); err != nil {
@@ -128,8 +128,8 @@ func DryRun(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	return changes, nil
 }
 
-// RenderPreset returns the configuration of a preset for a scheduler of that name, in the form for
-// the release.
+// RenderPreset returns a preset's configuration for a scheduler with that name, in the form for the
+// release.
 func RenderPreset(preset, name string, release versions.Release) ([]byte, error) {
 	rendered, err := profiles.Render(profiles.Request{
 		Release: release, SchedulerName: name, Kubeconfig: manifest.KubeconfigPath(name), LeaderElect: true, Preset: preset,

@@ -16,11 +16,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// Uninstall removes the objects of a scheduler, the lease of its leader election, its revisions and
+// Uninstall removes a scheduler's objects, the lease of its leader election, its revisions and
 // finally the lock. The steps in more are run before the revisions are removed, which they may
-// read. Objects without the labels of pmk-sched stay. It can be run again after it was killed at
-// any point. If the scheduler is in another namespace, it returns an error that names the
-// namespace.
+// read. Objects without pmk-sched's labels stay. It can be run again after it was killed at any
+// point. If the scheduler is in another namespace, it returns an error that names the namespace.
 func Uninstall(ctx context.Context, d Deps, namespace, name string, more ...steps.Step) (apply.ChangeSet, error) {
 	if err := manifest.ValidateName(name); err != nil {
 		return nil, err
@@ -46,7 +45,7 @@ func Uninstall(ctx context.Context, d Deps, namespace, name string, more ...step
 	return u.changes, nil
 }
 
-// uninstallRun is one call of Uninstall. Revisions are removed last, so that an interrupted run can
+// uninstallRun is one call to Uninstall. Revisions are removed last, so that an interrupted run can
 // be repeated.
 type uninstallRun struct {
 	Deps

@@ -10,22 +10,22 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Installed is the record of a deployed scheduler that another release of it is planned from.
+// Installed is a deployed scheduler's record, from which another release is planned.
 type Installed struct {
 	Release versions.Release
 	Image   string
 	// Request is the request that it was deployed for, and Origin names its revision.
 	Request *v1alpha1.CustomScheduler
 	Origin  string
-	// APIVersion is the config API of the scheduler, and Credentials one of the Credentials constants.
+	// APIVersion is the scheduler's config API, and Credentials one of the Credentials constants.
 	APIVersion  string
 	Credentials string
-	// Added are extenders that were deployed separately and are not part of the request, without the
+	// Added are extenders that were deployed separately and are not in the request, without the
 	// certificates in the scheduler's pods.
 	Added []profiles.Extender
 }
 
-// ReadInstalled reads the record of a deployed revision of a scheduler.
+// ReadInstalled reads the record in a scheduler's deployed revision.
 func ReadInstalled(revision *apply.Revision) (*Installed, error) {
 	plan, err := PlanOf(revision)
 	if err != nil {

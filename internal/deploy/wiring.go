@@ -55,7 +55,7 @@ func calls(wirings []manifest.Wiring) []profiles.Extender {
 	return list
 }
 
-// placeExtenders chooses the ports of sidecars.
+// placeExtenders chooses the sidecars' ports.
 func (p *planner) placeExtenders() error {
 	p.plan.Scheduler.Wirings = slices.Clone(p.Wirings)
 	if err := placeSidecars(p.plan.Scheduler.Wirings, p.plan.Scheduler.Port); err != nil {

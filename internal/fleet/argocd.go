@@ -18,7 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// Cluster Secrets of Argo CD (argo-cd, docs/operator-manual/declarative-setup.md, Clusters).
+// Argo CD's cluster Secrets (argo-cd, docs/operator-manual/declarative-setup.md, Clusters).
 const (
 	argoNamespace = "argocd"
 	argoSecrets   = "argocd.argoproj.io/secret-type=cluster"
@@ -26,7 +26,7 @@ const (
 	argoInCluster = "https://kubernetes.default.svc"
 )
 
-// argoConfig is the key config of a cluster Secret (argo-cd,
+// argoConfig is the key config in a cluster Secret (argo-cd,
 // pkg/apis/application/v1alpha1/types.go, ClusterConfig).
 type argoConfig struct {
 	Username    string `json:"username"`
@@ -91,8 +91,8 @@ func (o Source) argoCluster(base kubeapi.ConnectOptions, secret *corev1.Secret) 
 	return c
 }
 
-// argoKubeconfig returns the kubeconfig of a cluster Secret, or nil for the cluster in which the
-// Secret is. Its errors have no part of the content.
+// argoKubeconfig returns the kubeconfig in a cluster Secret, or nil for the cluster in which the
+// Secret is. Its errors quote nothing from the content.
 func argoKubeconfig(server string, text []byte, allowExec bool) (*clientcmdapi.Config, error) {
 	var config argoConfig
 	if len(text) > 0 {

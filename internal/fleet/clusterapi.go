@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// Secrets with kubeconfigs of Cluster API (cluster-api, util/secret/consts.go and
+// Cluster API's Secrets with kubeconfigs (cluster-api, util/secret/consts.go and
 // api/core/v1beta1/common_types.go, ClusterSecretType).
 const (
 	capiSecretType   corev1.SecretType = "cluster.x-k8s.io/secret"
@@ -24,7 +24,7 @@ const (
 	capiSecretKey    string            = "value"
 )
 
-// clusterAPI returns the clusters that Cluster API manages. It reads the Secret of each by its
+// clusterAPI returns the clusters that Cluster API manages. It reads each cluster's Secret by its
 // name: a list of these Secrets contains the private keys of all certificate authorities.
 func (o Source) clusterAPI(
 	ctx context.Context, base kubeapi.ConnectOptions, selector labels.Selector,

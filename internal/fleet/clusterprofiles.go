@@ -20,22 +20,22 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// accessProvider is a way to reach the cluster of a ClusterProfile (cluster-inventory-api,
+// accessProvider is a way to reach a ClusterProfile's cluster (cluster-inventory-api,
 // apis/v1alpha1/clusterprofile_types.go, AccessProvider).
 type accessProvider struct {
 	Name    string              `json:"name"`
 	Cluster clientcmdv1.Cluster `json:"cluster"`
 }
 
-// profileStatus is the part of the status of a ClusterProfile that is used. CredentialProviders is
-// the former name of AccessProviders, and has lower precedence.
+// profileStatus has the used fields from a ClusterProfile's status. CredentialProviders is the
+// former name of AccessProviders, and has lower precedence.
 type profileStatus struct {
 	AccessProviders     []accessProvider `json:"accessProviders"`
 	CredentialProviders []accessProvider `json:"credentialProviders"`
 }
 
-// pluginFile is the file of --access-providers, in the format of --clusterprofile-provider-file of
-// other programs (cluster-inventory-api, pkg/access/config.go). Arguments and
+// pluginFile is the file that --access-providers names, in the format that other programs read with
+// --clusterprofile-provider-file (cluster-inventory-api, pkg/access/config.go). Arguments and
 // variables that a ClusterProfile adds to a plugin are ignored, which is the default there.
 type pluginFile struct {
 	Providers []struct {
@@ -44,8 +44,8 @@ type pluginFile struct {
 	} `json:"providers"`
 }
 
-// clusterProfiles returns the clusters of ClusterProfiles. The credentials come from plugins of the
-// user.
+// clusterProfiles returns the clusters that ClusterProfiles describe. The credentials come from the
+// user's plugins.
 func (o Source) clusterProfiles(
 	ctx context.Context, base kubeapi.ConnectOptions, selector labels.Selector,
 ) ([]Cluster, error) {
@@ -96,8 +96,8 @@ func (p pluginFile) kubeconfig(object *unstructured.Unstructured) (*clientcmdapi
 		if err := clientcmdlatest.Scheme.Convert(&offered[at].Cluster, cluster, nil); err != nil {
 			return nil, fmt.Errorf("decode access provider %s: %w", plugin.Name, err)
 		}
-		// client-go passes the extension client.authentication.k8s.io/exec of the cluster to the plugin
-		// if provideClusterInfo is set.
+		// client-go passes the cluster's extension client.authentication.k8s.io/exec to the plugin if
+		// provideClusterInfo is set.
 		user := &clientcmdapi.AuthInfo{Exec: plugin.Exec.DeepCopy()}
 		return single(object.GetName(), cluster, user), checkUntrusted(cluster, user, true)
 	}

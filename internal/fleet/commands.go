@@ -15,8 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// Status reads the status of each cluster or, with a name, only of that scheduler or extender.
-// Findings are part of the result of a row, not an error.
+// Status reads each cluster's status or, with a name, only that scheduler's or extender's. Findings
+// are part of a row's result, not an error.
 func Status(
 	ctx context.Context, s *session.Session, clusters []Cluster, o ReadOptions, name, namespace string,
 ) ([]Row[replace.Status], error) {
@@ -26,7 +26,7 @@ func Status(
 	})
 }
 
-// withoutFindings returns an error of [replace.ReadStatus] without its findings.
+// withoutFindings returns an error from [replace.ReadStatus] without its findings.
 func withoutFindings(err error) error {
 	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // it is joined by ReadStatus, not wrapped
 	if !ok {
@@ -45,12 +45,12 @@ func withoutFindings(err error) error {
 // Checks are the outcomes of the checks before a deployment.
 type Checks struct {
 	Outcomes []preflight.Outcome `json:"outcomes"`
-	// Failed is how many of them failed.
+	// Failed counts the failed checks.
 	Failed int `json:"failed"`
 }
 
-// Check checks whether each cluster accepts the scheduler of the spec. Failed checks are part of
-// the result of a row, not an error.
+// Check checks whether each cluster accepts the spec's scheduler. Failed checks are part of a row's
+// result, not an error.
 func Check(
 	ctx context.Context, s *session.Session, clusters []Cluster, o ReadOptions, sp *spec.Spec,
 ) ([]Row[Checks], error) {

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// labelsExtension is the extension of a kubeconfig context with the labels of its cluster.
+	// labelsExtension is the extension in a kubeconfig context with its cluster's labels.
 	labelsExtension = "pmk-sched.io/labels"
-	// maxKubeconfig bounds a file of a directory, in bytes, and maxFiles their number.
+	// maxKubeconfig bounds a file in a directory, in bytes, and maxFiles their number.
 	maxKubeconfig = 1 << 20
 	maxFiles      = 10_000
 )
 
-// contexts returns the clusters of the contexts that match a pattern.
+// contexts returns a cluster for each context that matches a pattern.
 func contexts(base kubeapi.ConnectOptions, pattern string) ([]Cluster, error) {
 	if pattern == "" {
 		pattern = "*"
@@ -44,7 +44,7 @@ func contexts(base kubeapi.ConnectOptions, pattern string) ([]Cluster, error) {
 	}
 	var list []Cluster
 	for _, name := range slices.Sorted(maps.Keys(kubeconfig.Contexts)) {
-		// names of contexts contain slashes, which * of path.Match does not match
+		// context names contain slashes, which * of path.Match does not match
 		matches, _ := path.Match(strings.ReplaceAll(pattern, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
 		if !matches {
 			continue
@@ -56,7 +56,7 @@ func contexts(base kubeapi.ConnectOptions, pattern string) ([]Cluster, error) {
 	return list, nil
 }
 
-// use sets the labels and the connection from a context of a kubeconfig.
+// use sets the labels and the connection from a context in a kubeconfig.
 func (c *Cluster) use(base kubeapi.ConnectOptions, kubeconfig *clientcmdapi.Config, context string) error {
 	one, err := minify(kubeconfig, context)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Cluster) use(base kubeapi.ConnectOptions, kubeconfig *clientcmdapi.Conf
 	return err
 }
 
-// contextLabels returns the labels in the extension of a context.
+// contextLabels returns the labels in a context's extension.
 func contextLabels(context *clientcmdapi.Context) (map[string]string, error) {
 	extension, ok := context.Extensions[labelsExtension].(*runtime.Unknown)
 	if !ok {
@@ -80,8 +80,8 @@ func contextLabels(context *clientcmdapi.Context) (map[string]string, error) {
 	return found, nil
 }
 
-// directory returns the clusters of the kubeconfigs in a directory, with the names of the files
-// without extension. They are files of the user, and trusted like a kubeconfig.
+// directory returns the clusters for the kubeconfigs in a directory, named after the files without
+// extension. They are the user's files, and trusted like a kubeconfig.
 func directory(base kubeapi.ConnectOptions, dir string) ([]Cluster, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

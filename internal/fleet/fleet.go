@@ -19,10 +19,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
-// Cluster is a cluster of a fleet.
+// Cluster is a cluster in a fleet.
 type Cluster struct {
 	Name string
-	// Labels are the labels of the object that describes the cluster, or of its kubeconfig context.
+	// Labels are from the object that describes the cluster, or from its kubeconfig context.
 	Labels map[string]string
 
 	// connection reaches the cluster, unless err is set: the reason why its kubeconfig is not used.
@@ -30,8 +30,8 @@ type Cluster struct {
 	err        error
 }
 
-// List returns the clusters of the source whose labels match its selector, sorted by name. A
-// cluster whose kubeconfig is missing, damaged or refused is in the list: using it fails.
+// List returns the source's clusters whose labels match its selector, sorted by name. A cluster
+// whose kubeconfig is missing, damaged or refused is in the list: using it fails.
 func List(ctx context.Context, s *session.Session, from Source) ([]Cluster, error) {
 	selector, err := labels.Parse(from.Selector)
 	if err != nil {
@@ -50,8 +50,8 @@ func List(ctx context.Context, s *session.Session, from Source) ([]Cluster, erro
 	return found, nil
 }
 
-// session returns a session for the cluster. It reads no files of this node, which is not one of
-// the cluster's.
+// session returns a session for the cluster. It reads no files from this node, which does not
+// belong to the cluster.
 func (c Cluster) session(s *session.Session) (*session.Session, error) {
 	if c.err != nil {
 		return nil, c.err
@@ -63,7 +63,7 @@ func (c Cluster) session(s *session.Session) (*session.Session, error) {
 	return &one, nil
 }
 
-// loaded returns options to connect with a kubeconfig in memory and the general settings of base.
+// loaded returns options to connect with a kubeconfig in memory and base's general settings.
 func loaded(base kubeapi.ConnectOptions, kubeconfig *clientcmdapi.Config) kubeapi.ConnectOptions {
 	return kubeapi.ConnectOptions{
 		Loaded: kubeconfig, As: base.As, AsGroups: base.AsGroups, RequestTimeout: base.RequestTimeout,
@@ -96,8 +96,8 @@ func single(name string, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthI
 	return config
 }
 
-// SortByWave sorts clusters by the value of a label, numbers by their value and before other text.
-// It refuses clusters without the label. The order within a wave does not change.
+// SortByWave sorts clusters by a label's value, numbers by their value and before other text. It
+// refuses clusters without the label. The order within a wave does not change.
 func SortByWave(clusters []Cluster, label string) error {
 	var without []string
 	for _, c := range clusters {
@@ -114,7 +114,7 @@ func SortByWave(clusters []Cluster, label string) error {
 	return nil
 }
 
-// mostNamed is how many clusters an error names.
+// mostNamed limits the clusters that an error names.
 const mostNamed = 10
 
 func compareWaves(a, b string) int {

@@ -13,11 +13,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// pageSize is how many objects are read at once.
+// pageSize is the number of objects that are read at once.
 const pageSize = 250
 
-// listCustom returns a client of the management cluster, and the objects of a custom resource in
-// the version that its API server prefers.
+// listCustom returns a client for the management cluster, and a custom resource's objects in the
+// version that its API server prefers.
 func listCustom(ctx context.Context, base kubeapi.ConnectOptions, kind schema.GroupKind, namespace string,
 	selector labels.Selector) (client.Client, []unstructured.Unstructured, error) {
 	cfg, err := kubeapi.Connect(base)

@@ -13,11 +13,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
-// ReadOptions bound the load of reading a fleet.
+// ReadOptions bound the load from reading a fleet.
 type ReadOptions struct {
-	// Parallel is how many clusters are read at the same time.
+	// Parallel limits the clusters that are read at the same time.
 	Parallel int
-	// Timeout is how long reading one cluster may take.
+	// Timeout limits the time to read one cluster.
 	Timeout time.Duration
 }
 
@@ -56,13 +56,13 @@ func readAll[T any](
 	return rows, ctx.Err()
 }
 
-// outcome are the results of a reader.
+// outcome has a reader's results.
 type outcome[T any] struct {
 	result *T
 	err    error
 }
 
-// lateness is how long a reader may take to return after its context has ended.
+// lateness is the time that a reader may take to return after its context has ended.
 const lateness = 200 * time.Millisecond
 
 // readOne reads one cluster. It does not wait for a reader that does not end with its context, such
@@ -109,7 +109,7 @@ func readOne[T any](
 	return row
 }
 
-// list collects messages of one cluster, also of a reader that was left.
+// list collects messages from one cluster, also from a reader that was left.
 type list struct {
 	mu    sync.Mutex
 	texts []string

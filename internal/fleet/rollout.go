@@ -25,7 +25,7 @@ const (
 	Pending   State = "pending" // not tried: the rollout was stopped before
 )
 
-// Turn is one cluster of a rollout.
+// Turn is one cluster in a rollout.
 type Turn struct {
 	Cluster string `json:"cluster"`
 	// Wave is the value of the label that orders the clusters.
@@ -45,10 +45,10 @@ type Turn struct {
 type RolloutOptions struct {
 	// Wave is the label that orders the clusters. If it is empty, they are ordered by name.
 	Wave string
-	// MaxFailures is how many clusters may fail before the rollout stops.
+	// MaxFailures is the number of clusters that may fail before the rollout stops.
 	MaxFailures int
 	Deploy      deploy.RunOptions
-	// VerifyTimeout bounds the wait until the pod of a verification is bound.
+	// VerifyTimeout bounds the wait until a verification's pod is bound.
 	VerifyTimeout time.Duration
 	// OnTurn is called after each cluster.
 	OnTurn func(Turn)
@@ -75,9 +75,9 @@ func (e *RolloutError) Hint() string {
 		"clusters that are up to date are only verified"
 }
 
-// Deploy deploys the scheduler of the spec on one cluster after the other, and verifies that it
-// binds a pod; otherwise the former revision of that cluster is restored. It stores nothing: run
-// again, it changes only clusters that differ. The error is a [*RolloutError] if clusters failed.
+// Deploy deploys the spec's scheduler on one cluster after the other, and verifies that it binds a
+// pod; otherwise that cluster's former revision is restored. It stores nothing: run again, it
+// changes only clusters that differ. The error is a [*RolloutError] if clusters failed.
 func Deploy(
 	ctx context.Context, s *session.Session, clusters []Cluster, sp *spec.Spec, o RolloutOptions,
 ) ([]Turn, error) {
@@ -100,7 +100,7 @@ func Deploy(
 	})
 }
 
-// Upgrade upgrades a scheduler to the release of the API server on one cluster after the other. It
+// Upgrade upgrades a scheduler to the API server's release on one cluster after the other. It
 // verifies and is run again as [Deploy].
 func Upgrade(
 	ctx context.Context, s *session.Session, clusters []Cluster, up lifecycle.UpgradeOptions, o RolloutOptions,
@@ -121,7 +121,7 @@ func Upgrade(
 	})
 }
 
-// upgrade returns the options of the upgrade of one cluster, which has its own copy of the spec.
+// upgrade returns the options to upgrade one cluster, which has its own copy of the spec.
 func (o RolloutOptions) upgrade(up lifecycle.UpgradeOptions) lifecycle.UpgradeOptions {
 	up.Spec, up.Deploy = up.Spec.Named(up.Spec.Name, up.Spec.Namespace), o.Deploy
 	return up
@@ -131,7 +131,7 @@ func (o RolloutOptions) verification(s *session.Session, name, namespace string)
 	return verify.Options{Name: name, Namespace: namespace, Timeout: o.VerifyTimeout, Log: s.Log}
 }
 
-// record adds the outcome of a deployment.
+// record adds a deployment's outcome.
 func (t *Turn) record(outcome *deploy.Outcome) {
 	t.Revision, t.State = outcome.Revision, Unchanged
 	for _, change := range outcome.Changes {

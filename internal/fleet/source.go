@@ -19,9 +19,9 @@ const (
 	FromClusterProfiles = "cluster-profiles"
 )
 
-// Source is where the kubeconfigs of a fleet come from. The context of the session is a pattern of
-// path.Match for [FromContexts], the context of each file for a directory, and the context of the
-// management cluster for the others.
+// Source is the origin of a fleet's kubeconfigs. The session's context is a path.Match pattern for
+// [FromContexts], the context in each file for a directory, and the management cluster's context
+// for the others.
 type Source struct {
 	// From is one of the constants, or a directory with kubeconfigs.
 	From string
@@ -30,14 +30,14 @@ type Source struct {
 	Namespace string
 	// Selector is a label selector for clusters.
 	Selector string
-	// AllowExec allows credential plugins that the content of a Secret names. They run as this user.
+	// AllowExec allows credential plugins that a Secret's content names. They run as this user.
 	AllowExec bool
 	// AccessProviders is a file with the credential plugins for ClusterProfiles.
 	AccessProviders string
 }
 
-// clusters returns the clusters of the source. A source may leave out clusters that the selector
-// does not match.
+// clusters returns the source's clusters. A source may leave out clusters that the selector does
+// not match.
 func (o Source) clusters(ctx context.Context, s *session.Session, selector labels.Selector) ([]Cluster, error) {
 	base := s.Connection
 	managed := slices.Contains([]string{FromArgoCD, FromClusterAPI, FromClusterProfiles}, o.From)

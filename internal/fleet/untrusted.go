@@ -9,9 +9,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// parseUntrusted reads a kubeconfig from the content of a Secret, which other users may write, and
-// refuses it if it would run a program or read a file of this machine. Its errors have no part of
-// the content.
+// parseUntrusted reads a kubeconfig from a Secret's content, which other users may write, and
+// refuses it if it would run a program or read a file on this machine. Its errors quote nothing
+// from the content.
 func parseUntrusted(text []byte, allowExec bool) (*clientcmdapi.Config, error) {
 	kubeconfig, err := clientcmd.Load(text)
 	if err != nil {
@@ -25,8 +25,8 @@ func parseUntrusted(text []byte, allowExec bool) (*clientcmdapi.Config, error) {
 	return kubeconfig, checkUntrusted(kubeconfig.Clusters[name], kubeconfig.AuthInfos[name], allowExec)
 }
 
-// checkUntrusted refuses the cluster and the user of an untrusted kubeconfig if they name files or
-// programs of this machine.
+// checkUntrusted refuses an untrusted kubeconfig's cluster and user if they name files or programs
+// on this machine.
 func checkUntrusted(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo, allowExec bool) error {
 	switch {
 	case cluster.CertificateAuthority != "", user.ClientCertificate != "", user.ClientKey != "", user.TokenFile != "":

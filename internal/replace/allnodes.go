@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	// nodeRunTime is how long pmk-sched may take on a node in addition to its waits: pulls of
-	// images, checks, an undo.
+	// nodeRunTime is the time that pmk-sched may take on a node in addition to its waits: image pulls,
+	// checks, an undo.
 	nodeRunTime = 10 * time.Minute
-	// mirrorTime is how long the API server may show the former static pod of a node: the kubelet
+	// mirrorTime is the time that the API server may show a node's former static pod: the kubelet
 	// replaces it within seconds.
 	mirrorTime = time.Minute
-	// unlockTime is how long the release of the lock may take.
+	// unlockTime is the time that releasing the lock may take.
 	unlockTime = 30 * time.Second
 )
 
@@ -51,7 +51,7 @@ type nodeRequest struct {
 	Programs  []string `json:"programs,omitempty"`
 }
 
-// NodeResult is the result of a run through all nodes for one node.
+// NodeResult is one node's result in a run through all nodes.
 type NodeResult struct {
 	Node string `json:"node"`
 	// Changed is false if nothing was to be done.
@@ -62,7 +62,7 @@ type NodeResult struct {
 	Backup   string `json:"backup,omitempty"`
 }
 
-// Commands returns the plan of each control-plane node, with the command to run on the node if no
+// Commands returns the plan for each control-plane node, with the command to run on the node if no
 // pod runs it.
 func (n *Node) Commands(ctx context.Context, command string) ([]NodePlan, error) {
 	return PlanNodes(ctx, n.deps, n.info, n.goal(command))
@@ -72,9 +72,9 @@ func (n *Node) goal(command string) Goal {
 	return Goal{Image: strings.ReplaceAll(n.o.Image, image.ReleaseInTag, n.info.Release.String()), Command: command}
 }
 
-// RunAll replaces the default schedulers of all control-plane nodes, one after the other, and stops
-// at the first failure. It returns the results of the nodes that are done. version is the version
-// of pmk-sched. Another run resumes: on each node pmk-sched compares the files with the request and
+// RunAll replaces the default schedulers on all control-plane nodes, one after the other, and stops
+// at the first failure. It returns the results for the nodes that are done. version is pmk-sched's
+// version. Another run resumes: on each node pmk-sched compares the files with the request and
 // changes only files that differ.
 func (n *Node) RunAll(ctx context.Context, version string) ([]NodeResult, error) {
 	r := &nodesRun{Node: n, goal: n.goal(""), request: nodeRequest{Version: version, Options: n.o, Packages: n.packages}}
@@ -83,7 +83,7 @@ func (n *Node) RunAll(ctx context.Context, version string) ([]NodeResult, error)
 }
 
 // Restoration inspects the cluster for a restoration on all control-plane nodes. podImage is the
-// image of pmk-sched for a pod on each. If key, in PEM, is not empty, it must have signed it.
+// pmk-sched image for a pod on each. If key, in PEM, is not empty, it must have signed it.
 func Restoration(ctx context.Context, s *session.Session, podImage, key string) (*Node, error) {
 	n := &Node{s: s, podImage: podImage}
 	if err := n.inspect(ctx); err != nil || key == "" {
@@ -97,7 +97,7 @@ func (n *Node) RestoreCommands(ctx context.Context, command string) ([]NodePlan,
 	return PlanNodes(ctx, n.deps, n.info, Goal{Restored: true, Command: command})
 }
 
-// RestoreAll restores the default schedulers of all control-plane nodes, as RunAll replaces them.
+// RestoreAll restores the default schedulers on all control-plane nodes, as RunAll replaces them.
 func (n *Node) RestoreAll(ctx context.Context, version string, force bool) ([]NodeResult, error) {
 	r := &nodesRun{Node: n, goal: Goal{Restored: true},
 		request: nodeRequest{Version: version, Restore: true, Force: force}}
@@ -147,8 +147,8 @@ func (r *nodesRun) run(ctx context.Context) (results []NodeResult, err error) {
 		func(result *NodeResult, last bool) error { return r.confirm(held, result, last) })
 }
 
-// eachNode calls do for each node of a plan, and confirm before the next node, until the first
-// failure. It returns the results of the nodes for which do succeeded.
+// eachNode calls do for each node in a plan, and confirm before the next node, until the first
+// failure. It returns the results for the nodes for which do succeeded.
 func eachNode(plan []NodePlan, do func(entry NodePlan) (*NodeResult, error),
 	confirm func(result *NodeResult, last bool) error) ([]NodeResult, error) {
 	results := []NodeResult{}
@@ -250,7 +250,7 @@ func (r *nodesRun) confirm(ctx context.Context, result *NodeResult, last bool) e
 	})
 }
 
-// awaitScheduler waits until the default scheduler of a node matches the goal and is ready.
+// awaitScheduler waits until a node's default scheduler matches the goal and is ready.
 func (r *nodesRun) awaitScheduler(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, mirrorTime)
 	defer cancel()

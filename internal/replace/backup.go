@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
-// backUp saves the files that the replacement changes. Open backups of earlier runs have the
+// backUp saves the files that the replacement changes. Open backups from earlier runs have the
 // original.
 func (r *replaceRun) backUp(context.Context) error {
 	list, err := staticpod.Backups(r.Files)
@@ -55,7 +55,7 @@ func (r *replaceRun) backUp(context.Context) error {
 	return nil
 }
 
-// content collects the files of a backup.
+// content collects a backup's files.
 func (r *replaceRun) content(b *staticpod.Backup) (c staticpod.Content, err error) {
 	add := func(saved *staticpod.Saved, old *staticpod.File, managed bool) (previous *staticpod.File, err error) {
 		original, previous, err := r.originals(saved, old, managed)
@@ -134,9 +134,8 @@ func (r *replaceRun) originals(saved *staticpod.Saved, current *staticpod.File,
 	return original, current, nil
 }
 
-// markUndone closes the backup of this run. If the manifest from before the killed runs is in
-// place, it closes their backups too. After a failed undo it does nothing, so that restore can
-// finish.
+// markUndone closes this run's backup. If the manifest from before the killed runs is in place, it
+// closes their backups too. After a failed undo it does nothing, so that restore can finish.
 func (r *replaceRun) markUndone(context.Context, error) error {
 	if r.backup == nil || r.undoFailed {
 		return nil
@@ -171,7 +170,7 @@ func (r *replaceRun) applyObjects(ctx context.Context) error {
 	return err
 }
 
-// removeObjects deletes the objects unless a replacement, of this node or another, may need them.
+// removeObjects deletes the objects unless a replacement, on this node or another, may need them.
 func (r *replaceRun) removeObjects(ctx context.Context, _ error) error {
 	if n := len(r.former); !r.backup.Rules || n > 0 && r.former[n-1].State == staticpod.Replaced {
 		return nil
@@ -216,7 +215,7 @@ func (r *replaceRun) markReplaced(context.Context) error {
 	return nil
 }
 
-// cleanUp removes files that are not needed any more, and closes the backups of earlier runs.
+// cleanUp removes files that are not needed any more, and closes the backups from earlier runs.
 func (r *replaceRun) cleanUp(context.Context) error {
 	list, err := staticpod.Backups(r.Files)
 	if err != nil {

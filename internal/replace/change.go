@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
-// change is the change of one file. Its undo is a rename, which needs no free disk space.
+// change is the change to one file. Its undo is a rename, which needs no free disk space.
 type change struct {
 	swapper staticpod.Swapper
 	saved   *staticpod.Saved
@@ -41,7 +41,7 @@ func (c *change) apply(b *staticpod.Backup) error {
 	return nil
 }
 
-// unlessEdited drops the error of an edit that kept apply from changing the file: there is nothing
+// unlessEdited drops the error for an edit that kept apply from changing the file: there is nothing
 // to undo.
 func (c *change) unlessEdited(err error) error {
 	if !c.applied && errors.Is(err, staticpod.ErrEdited) {

@@ -28,7 +28,7 @@ const defaultInsecurePort = 10251
 // configStem begins the names of configuration files.
 const configStem = "pmk-sched-"
 
-// configuration is the configuration of the new scheduler.
+// configuration is the new scheduler's configuration.
 type configuration struct {
 	text     []byte
 	rendered *profiles.Rendered
@@ -37,11 +37,11 @@ type configuration struct {
 	// binary is the hash of the program that checked the configuration, and id identifies image,
 	// configuration and program.
 	binary, id string
-	// copies are the files of the node that the configuration was made from.
+	// copies are the files on the node that the configuration was made from.
 	copies []string
 }
 
-// configure renders the configuration and lets the program of the image check it.
+// configure renders the configuration and lets the image's program check it.
 func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*configuration, error) {
 	c := &configuration{}
 	from, err := p.findSource(s)
@@ -131,7 +131,7 @@ func (p *planner) findSource(s *scheduler) (source, error) {
 	return from, nil
 }
 
-// checkWithBinary runs the program of the image to read its release and to check configuration and
+// checkWithBinary runs the image's program to read its release and to check configuration and
 // flags. It returns the program's hash.
 func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image string, c *configuration,
 	kubeconfig string) (sum string, err error) {
@@ -179,7 +179,7 @@ func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image strin
 	return staticpod.Hash(text), nil
 }
 
-// checkRelease checks that the program is a kube-scheduler of the API server's minor.
+// checkRelease checks that the program is a kube-scheduler with the API server's minor.
 func (p *planner) checkRelease(ctx context.Context, binary configcheck.Binary, dir, image string) error {
 	output, err := p.Version(ctx, binary, dir)
 	if err != nil {

@@ -83,7 +83,7 @@ func (d Deps) drift(h *HereStatus, b *staticpod.Backup, s *staticpod.Saved) erro
 	return nil
 }
 
-// runsAsWanted reports whether a rewritten manifest runs the image of the replacement with its
+// runsAsWanted reports whether a rewritten manifest runs the replacement's image with its
 // configuration.
 func runsAsWanted(b *staticpod.Backup, text []byte) bool {
 	m, err := staticpod.Parse(b.Manifest().Path, text)
@@ -99,7 +99,7 @@ func runsAsWanted(b *staticpod.Backup, text []byte) bool {
 	return err == nil && given && staticpod.OnHost(m.Pod, container, config) == b.ConfigFile
 }
 
-// diffOf returns the edits of a file since pmk-sched wrote it, as a unified diff.
+// diffOf returns the edits to a file since pmk-sched wrote it, as a unified diff.
 func diffOf(path string, written, current []byte) string {
 	return string(diff.Diff("written"+path, written, "current"+path, current))
 }

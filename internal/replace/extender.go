@@ -34,23 +34,23 @@ func (p *planner) setExtenders(s *scheduler, text []byte) ([]byte, error) {
 	return text, nil
 }
 
-// forExtender is the Options.For of a replacement that is for an extender only.
+// forExtender is Options.For in a replacement that is for an extender only.
 func forExtender(name string) string { return "extender " + name }
 
-// CallExtender makes the default scheduler of this node call an extender. Its image and the rest of
-// its configuration do not change.
+// CallExtender makes this node's default scheduler call an extender. Its image and the rest of its
+// configuration do not change.
 func CallExtender(ctx context.Context, d Deps, info *inspect.Info, o Options, w manifest.Wiring) error {
 	_, err := Run(ctx, d, info, o.withExtender(w))
 	return err
 }
 
-// DryRunExtender makes the checks of CallExtender and returns its plan.
+// DryRunExtender makes CallExtender's checks and returns its plan.
 func DryRunExtender(ctx context.Context, d Deps, info *inspect.Info, o Options, w manifest.Wiring) (*Plan, error) {
 	return DryRun(ctx, d, info, o.withExtender(w))
 }
 
-// LeaveExtender removes the extender at the given addresses from the default scheduler of this
-// node: if the scheduler was replaced only for the extender, the original is restored byte by byte,
+// LeaveExtender removes the extender at the given addresses from this node's default scheduler: if
+// the scheduler was replaced only for the extender, the original is restored byte by byte,
 // otherwise it is replaced by one without the extender.
 func LeaveExtender(ctx context.Context, d Deps, info *inspect.Info, o Options, name string, addresses []string) error {
 	list, err := staticpod.Backups(d.Files)

@@ -30,7 +30,7 @@ type Extender struct {
 	node *Node
 }
 
-// NewExtender prepares the deployment of an extender and its wiring into schedulers.
+// NewExtender prepares an extender's deployment and its wiring into schedulers.
 func NewExtender(
 	ctx context.Context, s *session.Session, o extenders.Options, callers []extenders.SchedulerRef,
 ) (_ *Extender, err error) {
@@ -39,8 +39,8 @@ func NewExtender(
 	return e, err
 }
 
-// CallFromNode makes the default scheduler of this node call the extender too. stableFor is how
-// long that scheduler must run without a restart. If it is 0, [DefaultStableFor] applies.
+// CallFromNode makes this node's default scheduler call the extender too. stableFor is the time
+// that this scheduler must run without a restart. If it is 0, [DefaultStableFor] applies.
 func (e *Extender) CallFromNode(ctx context.Context, node string, stableFor time.Duration) error {
 	n, name, err := findNode(ctx, e.s, node, stableFor)
 	if err != nil {
@@ -59,7 +59,7 @@ func (e *Extender) CallFromNode(ctx context.Context, node string, stableFor time
 	return nil
 }
 
-// callFromNode makes the default scheduler of the node call the extender, and proves it. If the
+// callFromNode makes the node's default scheduler call the extender, and proves it. If the
 // scheduler does not reach the extender, it works without it again, unless it called the extender
 // before.
 func (e *Extender) callFromNode(ctx context.Context, w manifest.Wiring, before bool) error {
@@ -105,8 +105,8 @@ func (e *Extender) Deploy(ctx context.Context, how deploy.RunOptions) (*extender
 	return extenders.Deploy(ctx, e.deps, e.x)
 }
 
-// UninstallExtender removes an extender from every scheduler that calls it, the default one of
-// this node included, and deletes its objects.
+// UninstallExtender removes an extender from every scheduler that calls it, this node's default
+// scheduler included, and deletes its objects.
 func UninstallExtender(
 	ctx context.Context, s *session.Session, o extenders.UninstallOptions, node string,
 ) (apply.ChangeSet, error) {

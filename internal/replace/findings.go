@@ -21,8 +21,8 @@ func nodeFinding(e *DriftError) health.Finding {
 	return f
 }
 
-// replacedFindings are the findings about the replaced default scheduler of a node, in a cluster
-// whose API server is of a release.
+// replacedFindings are the findings about a node's replaced default scheduler, in a cluster whose
+// API server is at a release.
 func replacedFindings(n NodeStatus, server string) []health.Finding {
 	if !n.Replaced {
 		return nil

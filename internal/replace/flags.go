@@ -11,9 +11,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// convertFlags sets the fields of a configuration that replace the flags in args of a scheduler
+// convertFlags sets the fields in a configuration that replace the flags in args for a scheduler
 // without --config, unless the user's own source sets them. The notes list the flags, and the
-// warnings flags whose field is inside of the profiles.
+// warnings flags whose field is inside the profiles.
 func convertFlags(configuration, source []byte, args []string, rules versions.Rules) (
 	text []byte, notes, warnings []string, err error) {
 	var doc, own yaml.Node
@@ -59,7 +59,7 @@ func has(n *yaml.Node, path []string) bool {
 	return true
 }
 
-// put sets a field of a document to the value of a flag.
+// put sets a field in a document to a flag's value.
 func put(n *yaml.Node, path []string, value string) {
 	if n.Kind == yaml.DocumentNode {
 		n = n.Content[0]

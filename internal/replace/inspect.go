@@ -17,7 +17,7 @@ import (
 // Target identifies the static pod of a node's default scheduler and describes how to watch it.
 type Target struct {
 	Node string
-	// Pod is the name of the mirror pod in kube-system.
+	// Pod is the mirror pod's name in kube-system.
 	Pod string
 	// Alone reports whether this is the only control-plane node.
 	Alone bool
@@ -39,7 +39,7 @@ func (d Deps) watch(t Target) *staticpod.Watch {
 	}
 }
 
-// scheduler is the current default scheduler of this node.
+// scheduler is this node's current default scheduler.
 type scheduler struct {
 	Target
 	layout    inspect.Layout
@@ -78,7 +78,7 @@ func (p *planner) inspect(ctx context.Context) (*scheduler, error) {
 	return s, nil
 }
 
-// readManifest reads the manifest of the scheduler.
+// readManifest reads the scheduler's manifest.
 func (p *planner) readManifest(layout inspect.Layout) (*scheduler, error) {
 	s := &scheduler{layout: layout}
 	var err error
@@ -112,14 +112,14 @@ func (p *planner) readManifest(layout inspect.Layout) (*scheduler, error) {
 }
 
 // checkLease refuses flags with which the scheduler elects its leader by another object than the
-// lease of the default scheduler: the new scheduler would not wait for the ones on other nodes.
+// default scheduler's lease: the new scheduler would not wait for the ones on other nodes.
 func checkLease(args []string) error {
 	for _, f := range []struct{ name, expected string }{
 		{"leader-elect-resource-name", schedulerLease}, {"leader-elect-resource-namespace", metav1.NamespaceSystem},
 		{"lock-object-name", schedulerLease}, {"lock-object-namespace", metav1.NamespaceSystem},
 		{"leader-elect-resource-lock", "leases"},
 	} {
-		// Locks of several kinds of objects have names such as endpointsleases.
+		// Locks with several object kinds have names such as endpointsleases.
 		value, given := staticpod.Flag(args, f.name)
 		ofSeveralKinds := f.expected == "leases" && strings.HasSuffix(value, f.expected)
 		if given && value != f.expected && !ofSeveralKinds {

@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
-// EnvChange is a change of the settings from which PMK's node agent makes the manifest. It adds the
+// EnvChange is a change to the settings from which PMK's node agent makes the manifest. It adds the
 // flags in SCHEDULER_FLAGS, separated by commas, to the scheduler's command (platform9/nodelet,
 // pf9-kube/master_utils.sh).
 type EnvChange struct{ Old, New *staticpod.File }
@@ -20,7 +20,7 @@ type EnvChange struct{ Old, New *staticpod.File }
 var schedulerFlags = regexp.MustCompile(
 	`(?m)^(\s*(?:export\s+)?SCHEDULER_FLAGS=)("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s"'#\\]*)[ \t]*\r?$`)
 
-// readEnv returns the change of the settings in file that adds --config=config to the scheduler's
+// readEnv returns the change to the settings in file that adds --config=config to the scheduler's
 // flags. It returns nil if the file does not exist.
 func readEnv(files staticpod.Files, file, config string) (*EnvChange, error) {
 	old, err := files.Read(file)

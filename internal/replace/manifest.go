@@ -20,7 +20,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// configVolume is the volume of the configurations; PMK's pod has one already.
+// configVolume is the volume with the configurations; PMK's pod has one already.
 const configVolume = "pmk-sched-config"
 
 const gatesFlag = "feature-gates"
@@ -57,7 +57,7 @@ func (p *planner) fitGates(s *scheduler) error {
 	return err
 }
 
-// manifestChange is the manifest with the new scheduler and the change of the node agent's
+// manifestChange is the manifest with the new scheduler and the change to the node agent's
 // settings.
 type manifestChange struct {
 	file   *staticpod.File
@@ -79,7 +79,7 @@ func (p *planner) changeManifest(s *scheduler, image string, c *configuration) (
 	if p.o.Image != "" {
 		change.Image, change.PullIfNotPresent = image, pullsAlways(s.container, image)
 	}
-	// The directory is mounted, not the file: a volume of a pod whose UID stays is not mounted again
+	// The directory is mounted, not the file: a volume in a pod whose UID stays is not mounted again
 	// when its path changes.
 	if change.Config = staticpod.InContainer(current.Pod, s.container, c.file); change.Config == "" {
 		dir := s.layout.ConfigDir
@@ -105,9 +105,9 @@ func (p *planner) changeManifest(s *scheduler, image string, c *configuration) (
 
 // withUID makes the change with a UID with which the kubelet restarts the scheduler, and nothing
 // else if possible. A manifest that changes is another pod to the kubelet, which stops every
-// container of the old one before it starts the new: on PMK the API server too, for a minute. With
-// the UID of the old pod it is an update, and only containers that changed are restarted. If the
-// kubelet would see no change in the scheduler's container, the pod gets another UID.
+// container in the old one before it starts the new: on PMK the API server too, for a minute. With
+// the old pod's UID it is an update, and only containers that changed are restarted. If the kubelet
+// would see no change in the scheduler's container, the pod gets another UID.
 func (p *planner) withUID(s *scheduler, current *staticpod.Manifest, change staticpod.Change,
 	id string) (text []byte, pinned bool, err error) {
 	change.UID = types.UID(s.seen.Hash)
@@ -133,7 +133,7 @@ func (p *planner) withUID(s *scheduler, current *staticpod.Manifest, change stat
 	return text, false, err
 }
 
-// kubeletMinor returns the minor of a node's kubelet.
+// kubeletMinor returns a node's kubelet minor.
 func (p *planner) kubeletMinor(name string) int {
 	for _, node := range p.info.ControlPlane.Nodes {
 		if release, err := versions.FromServer(node.KubeletVersion); err == nil && node.Name == name {
@@ -160,7 +160,7 @@ func (p *planner) objects(rendered *profiles.Rendered) ([]*unstructured.Unstruct
 	return append(objects, role...), err
 }
 
-// permissions returns the options of roles for the default scheduler.
+// permissions returns the role options for the default scheduler.
 func (p *planner) permissions(rules []rbacv1.PolicyRule) rbac.Options {
 	return rbac.Options{
 		Name: corev1.DefaultSchedulerName, Namespace: metav1.NamespaceSystem,

@@ -24,7 +24,7 @@ import (
 
 // Node is the control-plane node that the session runs on, whose default scheduler is a static pod.
 type Node struct {
-	// Server is the URL of the API server.
+	// Server is the API server's URL.
 	Server string
 
 	deps Deps
@@ -38,13 +38,13 @@ type Node struct {
 	packages map[string]string
 }
 
-// NodeOptions are the flags of replace that are not about the scheduler.
+// NodeOptions are the flags for replace that are not about the scheduler.
 type NodeOptions struct {
-	// Node is the name of this node. If it is empty, the node is found by its addresses.
+	// Node is this node's name. If it is empty, the node is found by its addresses.
 	Node            string
 	Timeout, Stable time.Duration
-	// AllNodes is for every control-plane node; then this may be any machine, unless PodImage is
-	// set: the image of pmk-sched for a pod on each node.
+	// AllNodes is for every control-plane node; then this may be any machine, unless PodImage is set:
+	// the pmk-sched image for a pod on each node.
 	AllNodes bool
 	PodImage string
 }
@@ -85,7 +85,7 @@ func Replacement(ctx context.Context, s *session.Session, sp *spec.Spec, o NodeO
 	return n, n.addPlugins(ctx, plugins)
 }
 
-// addPlugins adds the plugins of the image.
+// addPlugins adds the image's plugins.
 func (n *Node) addPlugins(ctx context.Context, plugins []pack.Plugin) error {
 	contents, err := pack.ReadPlugins(ctx, n.s, n.o.Image, n.info.Release, plugins)
 	if err != nil {
@@ -138,12 +138,12 @@ func (n *Node) Preview(ctx context.Context) (*Plan, error) {
 	return DryRun(ctx, n.deps, n.info, n.o)
 }
 
-// Run replaces the default scheduler of the node.
+// Run replaces the node's default scheduler.
 func (n *Node) Run(ctx context.Context) (*Outcome, error) {
 	return Run(ctx, n.deps, n.info, n.o)
 }
 
-// RestoreNode restores the default scheduler of this node.
+// RestoreNode restores this node's default scheduler.
 func RestoreNode(ctx context.Context, s *session.Session, force bool) (*RestoreOutcome, error) {
 	_, d, err := connect(s)
 	if err != nil {
@@ -167,8 +167,8 @@ func explainInterrupted(d Deps, err error) error {
 	return err
 }
 
-// connect returns the dependencies on the cluster of a session and on this node, and the
-// configuration of a client.
+// connect returns the dependencies on a session's cluster and on this node, and a client
+// configuration.
 func connect(s *session.Session) (*rest.Config, Deps, error) {
 	cfg, err := s.Connect()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
-// Goal is the wanted state of the default scheduler of every control-plane node.
+// Goal is the wanted state for every control-plane node's default scheduler.
 type Goal struct {
 	// Restored is the original scheduler, otherwise a replaced one.
 	Restored bool
@@ -26,8 +26,8 @@ type Goal struct {
 	Command string
 }
 
-// NodePlan is the next action on one of several control-plane nodes, and the state of its default
-// scheduler according to the API server.
+// NodePlan is the next action on one of several control-plane nodes, and its default scheduler's
+// state according to the API server.
 type NodePlan struct {
 	Node string `json:"node"`
 	// Ready reports whether the node is ready, SchedulerReady whether its default scheduler is.
@@ -43,7 +43,7 @@ type NodePlan struct {
 	Done bool `json:"done"`
 	// Command is the command line to run on the node.
 	Command string `json:"command"`
-	// Programs are the programs that the command of the node's default scheduler names.
+	// Programs are the programs that the node's default scheduler has in its command.
 	Programs []string `json:"-"`
 }
 
@@ -72,8 +72,8 @@ func PlanNodes(ctx context.Context, d Deps, info *inspect.Info, goal Goal) ([]No
 	return planNodes(info.ControlPlane.Nodes, pods, leader, goal), nil
 }
 
-// leader returns the node of the scheduler that holds the default schedulers' lease, or "" if there
-// is none or it is unknown.
+// leader returns the node with the scheduler that holds the default schedulers' lease, or "" if
+// there is none or it is unknown.
 func (d Deps) leader(ctx context.Context, pods []corev1.Pod) (string, error) {
 	lease, err := kubeapi.DefaultLease(ctx, d.Kube.CoordinationV1(), pods)
 	if err != nil {
@@ -86,7 +86,7 @@ func (d Deps) leader(ctx context.Context, pods []corev1.Pod) (string, error) {
 	return pod.Spec.NodeName, nil
 }
 
-// planNodes makes the plan. leader is the node of the scheduler that holds the lease, or empty.
+// planNodes makes the plan. leader is the node with the scheduler that holds the lease, or empty.
 func planNodes(nodes []inspect.ControlPlaneNode, pods []corev1.Pod, leader string, goal Goal) []NodePlan {
 	plan := []NodePlan{}
 	for _, node := range nodes {
@@ -152,7 +152,7 @@ func (g Goal) Check(plan []NodePlan) error {
 	return nil
 }
 
-// Directories returns the directories of a node that replace and restore read or write. None is
+// Directories returns the directories on a node that replace and restore read or write. None is
 // below another.
 func Directories(layout inspect.Layout) []string {
 	all := []string{path.Dir(path.Dir(layout.Manifest)), path.Dir(layout.ConfigDir), path.Dir(layout.Kubeconfig),

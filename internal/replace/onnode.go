@@ -27,7 +27,7 @@ const (
 	copiedFrom    = "image.json"
 )
 
-// ReadImage writes the kube-scheduler of the container that this process runs in to a directory,
+// ReadImage writes the kube-scheduler in the container that this process runs in to a directory,
 // for [OnNode].
 func ReadImage(environ []string, dir string, command []string) error {
 	workingDir, err := os.Getwd()
@@ -46,7 +46,7 @@ func ReadImage(environ []string, dir string, command []string) error {
 }
 
 // OnNode executes a request on the node of the pod that this process runs in, and returns a
-// [Outcome] or a [RestoreOutcome]. version is the version of this pmk-sched.
+// [Outcome] or a [RestoreOutcome]. version is this pmk-sched's version.
 func OnNode(ctx context.Context, s *session.Session, request []byte, version string) (any, error) {
 	r, err := decodeRequest(request, version)
 	if err != nil {
@@ -68,7 +68,7 @@ func OnNode(ctx context.Context, s *session.Session, request []byte, version str
 	return Ensure(ctx, n.deps, n.info, n.o)
 }
 
-// decodeRequest reads a request of the same pmk-sched.
+// decodeRequest reads a request from the same pmk-sched.
 func decodeRequest(text []byte, version string) (*nodeRequest, error) {
 	var from struct{ Version string }
 	if err := json.Unmarshal(text, &from); err != nil {
@@ -87,8 +87,8 @@ func decodeRequest(text []byte, version string) (*nodeRequest, error) {
 	return r, nil
 }
 
-// expect returns an error unless reference is the image of the request, whose program the pod has.
-// The kubelet has pulled that image for the pod.
+// expect returns an error unless reference is the request's image, whose program the pod has. The
+// kubelet has pulled that image for the pod.
 func (r *nodeRequest) expect(reference string) error {
 	if reference != r.Scheduler {
 		return fmt.Errorf("the manifest names image %s, and the API server showed %s: run the command again", reference,
@@ -97,7 +97,7 @@ func (r *nodeRequest) expect(reference string) error {
 	return nil
 }
 
-// signed accepts the image of the request, which was verified before the request was sent.
+// signed accepts the request's image, which was verified before the request was sent.
 func (r *nodeRequest) signed(_ context.Context, required pack.SignatureRequest) (string, error) {
 	reference := required.Reference
 	if required.Key != r.Options.RequireSignature || !strings.Contains(reference, "@") {
@@ -107,7 +107,7 @@ func (r *nodeRequest) signed(_ context.Context, required pack.SignatureRequest) 
 	return reference, nil
 }
 
-// binary returns the program that a container of the pod read from the scheduler's image.
+// binary returns the program that a container in the pod read from the scheduler's image.
 func (r *nodeRequest) binary(_ context.Context, reference string, command []string,
 	_ string) (configcheck.Binary, error) {
 	if err := r.expect(reference); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// Defaults of [Options].
+// Defaults for [Options].
 const (
 	DefaultTimeout   = 3 * time.Minute
 	DefaultStableFor = 25 * time.Second
@@ -24,7 +24,7 @@ type Options struct {
 	// empty, the current image is kept.
 	Image string
 	// RequireSignature is the public key, in PEM, that must have signed the image, or
-	// [v1alpha1.NoSignature]. If it is empty, the key of the former replacement is kept.
+	// [v1alpha1.NoSignature]. If it is empty, the former replacement's key is kept.
 	RequireSignature string
 	// Preset names a built-in configuration. Configuration is the user's own configuration,
 	// ConfigurationName the name of its file for messages. If neither is set, the current
@@ -48,12 +48,12 @@ type Options struct {
 	FitGates bool
 	// PolicyConfigMap makes the scheduler read a legacy Policy from a ConfigMap (1.20–1.22 only).
 	PolicyConfigMap bool
-	// Node is the name of this node. If it is empty, the node is found by Names, the host names and
-	// addresses of this machine.
+	// Node is this node's name. If it is empty, the node is found by Names, this machine's host names
+	// and addresses.
 	Node  string
 	Names []string
-	// Timeout bounds the wait for the new scheduler, by default DefaultTimeout. StableFor is how
-	// long it has to run without a restart, by default DefaultStableFor.
+	// Timeout bounds the wait for the new scheduler, by default DefaultTimeout. StableFor is the time
+	// that it has to run without a restart, by default DefaultStableFor.
 	Timeout, StableFor time.Duration
 }
 

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// schedulerContainer is the name of the scheduler's container in the static pod of every layout,
-	// and of its program.
+	// schedulerContainer is the name of the scheduler's container in every layout's static pod, and of
+	// its program.
 	schedulerContainer = "kube-scheduler"
 	schedulerUser      = "system:kube-scheduler"
 	schedulerLease     = "kube-scheduler"
@@ -38,8 +38,8 @@ type Plan struct {
 	RequireSignature string
 	// ID identifies the replacement; the pod has it in an annotation.
 	ID string
-	// Configuration is the configuration that the new scheduler reads from ConfigFile on the node.
-	// The name of the file ends in ConfigHash.
+	// Configuration is the configuration that the new scheduler reads from ConfigFile on the node. The
+	// file's name ends in ConfigHash.
 	Configuration []byte
 	ConfigFile    string
 	ConfigHash    string
@@ -49,9 +49,9 @@ type Plan struct {
 	// Pinned reports whether New keeps the pod's current UID, so that only changed containers are
 	// restarted.
 	Pinned bool
-	// Env is the change of the node agent's settings, or nil.
+	// Env is the change to the node agent's settings, or nil.
 	Env *EnvChange
-	// Objects are the permissions of the plugins, and the Policy with the permission to read it.
+	// Objects are the plugins' permissions, and the Policy with the permission to read it.
 	Objects []*unstructured.Unstructured
 	// Copies are more files for the backup.
 	Copies []string
@@ -61,7 +61,7 @@ type Plan struct {
 	Notes, Warnings []string
 }
 
-// planner collects the input and the messages of one plan.
+// planner collects the input and the messages for one plan.
 type planner struct {
 	Deps
 	info            *inspect.Info
@@ -150,8 +150,8 @@ func FindLayout(info *inspect.Info) (inspect.Layout, error) {
 		"the default scheduler of %s is not a static pod: there is no manifest to change", layout.Name)
 }
 
-// FindNode returns the name of this control-plane node: node, if the cluster has it, else the node
-// with an address among names, else the one with a name among them.
+// FindNode returns this control-plane node's name: node, if the cluster has it, else the node with
+// an address among names, else the one with a name among them.
 func FindNode(info *inspect.Info, node string, names []string) (string, error) {
 	var all, named, addressed []string
 	for _, n := range info.ControlPlane.Nodes {
@@ -179,7 +179,7 @@ func FindNode(info *inspect.Info, node string, names []string) (string, error) {
 		strings.Join(all, ", "))
 }
 
-// image returns the image of the new scheduler, which the node's container runtime has from now on.
+// image returns the new scheduler's image, which the node's container runtime has from now on.
 func (p *planner) image(ctx context.Context, s *scheduler) (string, error) {
 	if p.o.Image == "" {
 		p.notef("image %s: the current one", s.container.Image)
@@ -192,8 +192,8 @@ func (p *planner) image(ctx context.Context, s *scheduler) (string, error) {
 	return image, p.EnsureImage(ctx, image)
 }
 
-// configMode returns the mode of the configuration file, which a scheduler that does not run as
-// root has to be able to read.
+// configMode returns the configuration file's mode, which a scheduler that does not run as root has
+// to be able to read.
 func configMode(s *scheduler, manifest []byte) fs.FileMode {
 	mode := fs.FileMode(0o600)
 	if s.layout.SingleFile {

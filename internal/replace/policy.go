@@ -17,7 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/rbac"
 )
 
-// The flags with which a scheduler of 1.20–1.22 reads a Policy.
+// The flags with which a scheduler at 1.20–1.22 reads a Policy.
 const (
 	policyFlag          = "policy-configmap"
 	policyNamespaceFlag = "policy-configmap-namespace"
@@ -76,7 +76,7 @@ func policyMap(rendered *profiles.Rendered) *corev1.ConfigMap {
 		ownership.Labels(corev1.DefaultSchedulerName), rendered.Policy)
 }
 
-// withPolicyFlag returns the current manifest, with the ConfigMap of the Policy if there is one.
+// withPolicyFlag returns the current manifest, with the Policy's ConfigMap if there is one.
 func withPolicyFlag(s *scheduler, rendered *profiles.Rendered) (*staticpod.Manifest, error) {
 	policy := policyMap(rendered)
 	if policy == nil {
@@ -90,8 +90,8 @@ func withPolicyFlag(s *scheduler, rendered *profiles.Rendered) (*staticpod.Manif
 	return staticpod.Parse(s.layout.Manifest, text)
 }
 
-// policyObjects returns the ConfigMap of the Policy and the permission to read it, which a
-// scheduler does not have.
+// policyObjects returns the Policy's ConfigMap and the permission to read it, which a scheduler
+// does not have.
 func (p *planner) policyObjects(rendered *profiles.Rendered) ([]*unstructured.Unstructured, error) {
 	policy := policyMap(rendered)
 	if policy == nil {
@@ -103,7 +103,7 @@ func (p *planner) policyObjects(rendered *profiles.Rendered) ([]*unstructured.Un
 	return unstructuredOf(policy, rbac.PolicyRole(o), rbac.PolicyRoleBinding(o))
 }
 
-// stalePolicies returns the objects of policyObjects, of this and earlier replacements.
+// stalePolicies returns the objects of policyObjects, from this and earlier replacements.
 func (d Deps) stalePolicies(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	list, err := d.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).List(ctx,
 		metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{

@@ -1,5 +1,5 @@
-// Package replace replaces the default scheduler of a control-plane node, which is a static pod,
-// and restores it.
+// Package replace replaces a control-plane node's default scheduler, which is a static pod, and
+// restores it.
 package replace
 
 import (
@@ -32,25 +32,25 @@ type Applier interface {
 
 // Deps are the dependencies of Run, Restore and ReadStatus.
 type Deps struct {
-	// Files are the files of the node.
+	// Files are the node's files.
 	Files staticpod.Files
-	// Kube is a client of the API server whose requests time out soon.
+	// Kube is a client for the API server whose requests time out soon.
 	Kube kubernetes.Interface
-	// Applier changes the permissions of the plugins.
+	// Applier changes the plugins' permissions.
 	Applier Applier
 	// EnsureImage makes sure that the node's container runtime has an image.
 	EnsureImage func(ctx context.Context, image string) error
 	// Signed verifies that a key signed an image, and returns its name with the digest.
 	Signed func(ctx context.Context, r pack.SignatureRequest) (string, error)
-	// Binary finds the kube-scheduler that a container of the image runs, and writes it to
-	// directory dir. command lists the programs that the container's command names: wrappers, then
-	// the scheduler.
+	// Binary finds the kube-scheduler that a container with the image runs, and writes it to directory
+	// dir. command lists the programs that the container's command names: wrappers, then the
+	// scheduler.
 	Binary func(ctx context.Context, image string, command []string, dir string) (configcheck.Binary, error)
-	// Version and Check run the binary, like the functions of package configcheck.
+	// Version and Check run the binary, like the functions in package configcheck.
 	Version func(ctx context.Context, binary configcheck.Binary, dir string, flags ...string) (string, error)
 	Check   func(ctx context.Context, binary configcheck.Binary, dir string, request configcheck.Request) error
-	// Verify proves that the scheduler of the plan schedules a pod that names no scheduler. standby
-	// reports that the scheduler of another node leads.
+	// Verify proves that the plan's scheduler schedules a pod that names no scheduler. standby reports
+	// that another node's scheduler leads.
 	Verify func(ctx context.Context, plan *Plan, standby bool) error
 	// Holder identifies this process in the lock.
 	Holder string
@@ -66,10 +66,10 @@ const (
 	// restoreTimeout bounds the wait for the former scheduler; if the whole pod is restarted, the API
 	// server alone takes a minute.
 	restoreTimeout = 150 * time.Second
-	// restoreSettle is how long the former scheduler must run without a restart: longer than a kubelet
-	// takes to notice a manifest.
+	// restoreSettle is the time that the former scheduler must run without a restart: longer than a
+	// kubelet takes to notice a manifest.
 	restoreSettle = 5 * time.Second
-	// keepBackups is how many closed backups are kept.
+	// keepBackups is the number of closed backups that are kept.
 	keepBackups = 10
 )
 
@@ -80,23 +80,23 @@ type Outcome struct {
 	Backup string `json:"backup"`
 	// Changed is false if the manifest was up to date.
 	Changed bool `json:"changed"`
-	// SecondsWithout is how long no scheduler held the lease.
+	// SecondsWithout is the number of seconds during which no scheduler held the lease.
 	SecondsWithout float64 `json:"secondsWithoutScheduler"`
-	// Leads is false if the scheduler of another node leads.
+	// Leads is false if another node's scheduler leads.
 	Leads bool `json:"leads"`
 }
 
-// replaceRun is one call of Run.
+// replaceRun is one call to Run.
 type replaceRun struct {
 	Deps
 	o      Options
 	info   *inspect.Info
 	plan   *Plan
 	unlock func() error
-	// former are the backups of earlier runs that are still open, the newest first.
+	// former are the backups from earlier runs that are still open, the newest first.
 	former []*staticpod.Backup
 	backup *staticpod.Backup
-	// manifest and env are the changes of the manifest and of the node agent's settings; env may be
+	// manifest and env are the changes to the manifest and to the node agent's settings; env may be
 	// nil.
 	manifest, env *change
 	want          staticpod.Want
@@ -106,15 +106,15 @@ type replaceRun struct {
 	// swapped reports that this run changed the manifest.
 	swapped bool
 	// reverted reports that the previous manifest was restored, undoFailed that not everything was,
-	// and unfinished that the manifest of a killed run is still there.
+	// and unfinished that a killed run's manifest is still there.
 	reverted, undoFailed, unfinished bool
-	// notMarked is why the journal does not record the success.
+	// notMarked is the reason why the journal does not record the success.
 	notMarked error
 }
 
-// Run replaces the default scheduler of this node. Afterwards either the new scheduler runs,
-// verified, or the former one runs again. It can be run again after it was killed at any point, or
-// undone with Restore.
+// Run replaces this node's default scheduler. Afterwards either the new scheduler runs, verified,
+// or the former one runs again. It can be run again after it was killed at any point, or undone
+// with Restore.
 func Run(ctx context.Context, d Deps, info *inspect.Info, o Options) (*Outcome, error) {
 	o.Timeout, o.StableFor = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.StableFor, DefaultStableFor)
 	r := &replaceRun{Deps: d, o: o, info: info}
@@ -133,11 +133,11 @@ func DryRun(ctx context.Context, d Deps, info *inspect.Info, o Options) (*Plan, 
 	return r.plan, nil
 }
 
-// steps returns the steps of a replacement. From the backup on, the journal records which step was
+// steps returns a replacement's steps. From the backup on, the journal records which step was
 // started.
 func (r *replaceRun) steps() []steps.Step {
 	return []steps.Step{
-		// A plan that is made under the lock does not see the work of another run.
+		// A plan that is made under the lock does not see another run's work.
 		{Name: "lock", Do: r.lock, Always: r.release},
 		{Name: "check", Do: r.check},
 		{Name: "back up", Do: r.backUp, Undo: r.markUndone},
@@ -227,7 +227,7 @@ func (r *replaceRun) waitRunning(ctx context.Context) (err error) {
 	return r.record(err)
 }
 
-// record keeps the details of an error that the undo of the swap needs.
+// record keeps the error details that the swap's undo needs.
 func (r *replaceRun) record(err error) error {
 	var away *staticpod.APIAwayError
 	r.apiAway = errors.As(err, &away)
@@ -269,7 +269,7 @@ func (r *replaceRun) outcome() *Outcome {
 	}
 }
 
-// explain adds the state of the node after a failed run.
+// explain adds the node's state after a failed run.
 func (r *replaceRun) explain(err error) error {
 	err = fmt.Errorf("replace the default scheduler: %w", err)
 	switch {

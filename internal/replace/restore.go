@@ -15,9 +15,9 @@ import (
 
 // RestoreOutcome is the result of Restore.
 type RestoreOutcome struct {
-	// Node is empty if the default scheduler of the node is not replaced.
+	// Node is empty if the node's default scheduler is not replaced.
 	Node string `json:"node"`
-	// Backup is the directory of the original.
+	// Backup is the original's directory.
 	Backup string `json:"backup"`
 	// Manifest is one of the Manifest constants.
 	Manifest string `json:"manifest"`
@@ -46,7 +46,7 @@ func (e *EditedError) Error() string {
 // Hint returns an instruction for the user.
 func (e *EditedError) Hint() string { return "restore with --force, then make the edit again" }
 
-// restoreRun is one call of Restore.
+// restoreRun is one call to Restore.
 type restoreRun struct {
 	Deps
 	force  bool
@@ -167,7 +167,7 @@ func (r *restoreRun) compare(s *staticpod.Saved) (*restoredFile, error) {
 	return &restoredFile{saved: s, current: current, original: original}, nil
 }
 
-// edited returns an error that shows the edit of a file.
+// edited returns an error that shows the edit to a file.
 func (r *restoreRun) edited(s *staticpod.Saved, current, original *staticpod.File) error {
 	written, err := r.backup.Load(s, staticpod.WrittenCopy)
 	if err != nil {
@@ -226,15 +226,15 @@ func (r *restoreRun) cleanUp(ctx context.Context) error {
 	return err
 }
 
-// layoutOf returns the paths of a backup as a layout.
+// layoutOf returns a backup's paths as a layout.
 func layoutOf(b *staticpod.Backup) inspect.Layout {
 	layout, _ := inspect.LayoutNamed(b.Layout)
 	layout.Manifest, layout.ConfigDir, layout.SingleFile = b.Manifest().Path, b.ConfigDir, b.SingleFile
 	return layout
 }
 
-// mark closes this backup and the backups of earlier runs, which have the same original or an older
-// one.
+// mark closes this backup and the backups from earlier runs, which have the same original or an
+// older one.
 func (r *restoreRun) mark(context.Context) error {
 	list, err := staticpod.Backups(r.Files)
 	for _, b := range list {

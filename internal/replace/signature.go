@@ -21,9 +21,9 @@ func requiredKey(r *v1alpha1.CustomScheduler) string {
 	return r.Spec.Image.RequireSignature
 }
 
-// requireSignature verifies that the image is signed, if a key is required, and returns the name of
-// the image with its digest. Without a key in the options it is the key of the former replacement,
-// whose image was verified then.
+// requireSignature verifies that the image is signed, if a key is required, and returns the image's
+// name with its digest. Without a key in the options it is the key of the former replacement, whose
+// image was verified then.
 func (p *planner) requireSignature(ctx context.Context, image string) (string, error) {
 	list, err := staticpod.Backups(p.Files)
 	if err != nil {
@@ -56,15 +56,15 @@ func (p *planner) requireSignature(ctx context.Context, image string) (string, e
 	return pinned, nil
 }
 
-// signatureOf requires a signature for the image of a default scheduler. The release in it has to
-// be of the API server's minor, as the program.
+// signatureOf requires a signature for a default scheduler's image. The release in it has to have
+// the API server's minor, as the program.
 func signatureOf(image, key string, server versions.Release) pack.SignatureRequest {
 	return pack.SignatureRequest{Reference: image, Key: key,
 		Release: configcheck.ReleaseCheck{Image: image, Want: server}.Check}
 }
 
-// signedForNode verifies that the key that the replacement of this node requires, if any, signed
-// the image of an extender, and returns the name of the image with the digest.
+// signedForNode verifies that the key that this node's replacement requires, if any, signed an
+// extender's image, and returns the image's name with the digest.
 func (n *Node) signedForNode(ctx context.Context, image string) (string, error) {
 	list, err := staticpod.Backups(n.deps.Files)
 	if err != nil {
@@ -76,8 +76,8 @@ func (n *Node) signedForNode(ctx context.Context, image string) (string, error) 
 	return image, nil
 }
 
-// verifyForNodes verifies the signatures of the images for a run through all nodes, whose pods may
-// not reach the registry, and adds the digests to their names.
+// verifyForNodes verifies the images' signatures for a run through all nodes, whose pods may not
+// reach the registry, and adds the digests to their names.
 func (n *Node) verifyForNodes(ctx context.Context) (err error) {
 	key := n.o.RequireSignature
 	switch {
@@ -93,8 +93,8 @@ func (n *Node) verifyForNodes(ctx context.Context) (err error) {
 	return n.verifyPodImage(ctx, key)
 }
 
-// verifyPodImage verifies the signature of the image of pmk-sched, which runs in a privileged pod
-// on each node, and adds the digest to its name.
+// verifyPodImage verifies the signature on pmk-sched's image, which runs in a privileged pod on
+// each node, and adds the digest to its name.
 func (n *Node) verifyPodImage(ctx context.Context, key string) (err error) {
 	n.podImage, err = n.deps.Signed(ctx, pack.SignatureRequest{Reference: n.podImage, Key: key})
 	return err

@@ -21,7 +21,7 @@ import (
 
 // Status is the state of all that pmk-sched manages on a cluster and on this node.
 type Status struct {
-	// Server is the release of the API server. It is empty if the API server does not answer.
+	// Server is the API server's release. It is empty if the API server does not answer.
 	Server string `json:"server"`
 	// Nodes are the control-plane nodes whose default scheduler is a static pod, Here the state of
 	// this node's files.
@@ -33,11 +33,11 @@ type Status struct {
 	// Findings are failed checks. Unknown lists facts that could not be read.
 	Findings []health.Finding `json:"findings"`
 	Unknown  []string         `json:"unknown,omitempty"`
-	// Requests is how many requests were sent to the API server.
+	// Requests is the number of requests that were sent to the API server.
 	Requests int64 `json:"requests"`
 }
 
-// NodeStatus is the default scheduler of one node.
+// NodeStatus is one node's default scheduler.
 type NodeStatus struct {
 	Node string `json:"node"`
 	// Replaced reports whether pmk-sched replaced it.
@@ -55,21 +55,21 @@ type HereStatus struct {
 	Image  string          `json:"image"`
 	Since  time.Time       `json:"since"`
 	Backup string          `json:"backup"`
-	// Step is where an unfinished run stopped.
+	// Step is the step at which an unfinished run stopped.
 	Step string `json:"step,omitempty"`
 	// Drift lists the files that differ from the files that pmk-sched wrote.
 	Drift []Drift `json:"drift,omitempty"`
 }
 
-// Remedies of an unfinished replacement, and of changed files.
+// Remedies for an unfinished replacement, and for changed files.
 const (
 	resumeReplace = "run `pmk-sched replace` again with the same flags, or restore the original with `pmk-sched restore`"
 	repeatReplace = "run `pmk-sched upgrade --default`, which keeps the configuration, or `pmk-sched replace`; " +
 		"`pmk-sched restore` restores the original"
 )
 
-// ReadStatus reads the state of all that pmk-sched manages or, with a name, of that scheduler or
-// extender. The status is complete if the error is a [*health.FindingsError].
+// ReadStatus reads the state of all that pmk-sched manages or, with a name, only that scheduler's
+// or extender's. The status is complete if the error is a [*health.FindingsError].
 func ReadStatus(ctx context.Context, s *session.Session, name, namespace string) (*Status, error) {
 	status := &Status{ // lists in JSON too
 		Nodes: []NodeStatus{}, Schedulers: []*health.Workload{}, Extenders: []*health.Workload{},

@@ -24,7 +24,7 @@ func (d Deps) swapper(single bool) staticpod.Swapper {
 	return staticpod.Swapper{Files: d.Files, SingleFile: single}
 }
 
-// tidy removes the staged files of killed runs.
+// tidy removes staged files from killed runs.
 func (d Deps) tidy(layout inspect.Layout) error {
 	err := d.swapper(layout.SingleFile).Tidy(layout.Manifest)
 	if layout.EnvFile != "" {
@@ -98,8 +98,8 @@ func (d Deps) removeStaleConfigurations(layout inspect.Layout) error {
 	return err
 }
 
-// deleteObjects deletes the permissions of the plugins and the Policy, unless the scheduler of
-// another node is replaced too.
+// deleteObjects deletes the plugins' permissions and the Policy, unless another node's scheduler is
+// replaced too.
 func (d Deps) deleteObjects(ctx context.Context, pod string) error {
 	pods, err := d.schedulerPods(ctx)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// DefaultUpgrade is the upgrade of the replaced default scheduler of this node.
+// DefaultUpgrade is the upgrade for this node's replaced default scheduler.
 type DefaultUpgrade struct {
 	*Node `json:"-"`
 	// Name of the node.
 	Name string `json:"node"`
-	// Release and Image of the replacement. Target is the release of the API server.
+	// Release and Image of the replacement. Target is the API server's release.
 	Release string `json:"release"`
 	Image   string `json:"image"`
 	Target  string `json:"target"`
@@ -31,13 +31,13 @@ type DefaultUpgrade struct {
 	Due   bool     `json:"due"`
 	Drift []string `json:"drift,omitempty"`
 	// NewImage is the image to run; Build reports whether Run builds it. Configuration is the file
-	// with the configuration of the replacement, if it is kept.
+	// with the replacement's configuration, if it is kept.
 	NewImage      string `json:"newImage,omitempty"`
 	Build         bool   `json:"build,omitempty"`
 	Configuration string `json:"configuration,omitempty"`
 
-	// current is the image in the manifest. kept is set if the replacement did not change the image
-	// of the default scheduler.
+	// current is the image in the manifest. kept is set if the replacement did not change the default
+	// scheduler's image.
 	current string
 	kept    bool
 	// recordedKey is the public key that the replacement requires, or empty.
@@ -46,7 +46,7 @@ type DefaultUpgrade struct {
 	build       *pack.Request
 }
 
-// PlanDefaultUpgrade inspects the cluster and this node, and plans the upgrade of its replaced
+// PlanDefaultUpgrade inspects the cluster and this node, and plans the upgrade for its replaced
 // default scheduler. It changes nothing.
 func PlanDefaultUpgrade(
 	ctx context.Context, s *session.Session, o lifecycle.UpgradeOptions,
@@ -108,8 +108,8 @@ func (u *DefaultUpgrade) replacement(ctx context.Context) (*staticpod.Backup, er
 	return b, u.readImages(b)
 }
 
-// readImages reads the image in the manifest, and whether the original manifest had the image of
-// the replacement.
+// readImages reads the image in the manifest, and whether the original manifest had the
+// replacement's image.
 func (u *DefaultUpgrade) readImages(b *staticpod.Backup) error {
 	original, err := b.Load(b.Manifest(), staticpod.OriginalCopy)
 	if err != nil {
@@ -131,7 +131,7 @@ func (u *DefaultUpgrade) readImages(b *staticpod.Backup) error {
 	return err
 }
 
-// imageIn returns the image of the scheduler in a manifest.
+// imageIn returns the scheduler's image in a manifest.
 func imageIn(b *staticpod.Backup, file *staticpod.File) (string, error) {
 	m, err := staticpod.Parse(b.Manifest().Path, file.Data)
 	if err != nil {
@@ -144,7 +144,7 @@ func imageIn(b *staticpod.Backup, file *staticpod.File) (string, error) {
 	return container.Image, nil
 }
 
-// compare compares the replacement with the release of the API server.
+// compare compares the replacement with the API server's release.
 func (u *DefaultUpgrade) compare(b *staticpod.Backup) error {
 	release, ok := inspect.ImageRelease(b.Image)
 	if !ok {
@@ -156,8 +156,8 @@ func (u *DefaultUpgrade) compare(b *staticpod.Backup) error {
 	return nil
 }
 
-// keepConfiguration takes the configuration of the replacement, unless the spec has one. A manifest
-// that was written again does not name it.
+// keepConfiguration takes the replacement's configuration, unless the spec has one. A manifest that
+// was written again does not name it.
 func (u *DefaultUpgrade) keepConfiguration(b *staticpod.Backup) error {
 	if u.o.Preset != "" || len(u.o.Configuration) > 0 {
 		return nil
@@ -175,10 +175,9 @@ func (u *DefaultUpgrade) keepConfiguration(b *staticpod.Backup) error {
 	return nil
 }
 
-// chooseImage takes the given image, or else the former image at the release of the API server. The
+// chooseImage takes the given image, or else the former image at the API server's release. The
 // image is built unless the manifest has it. If only the configuration was replaced, kubeadm writes
-// the image of the new release, whose repository may be another: from 1.25 on it is
-// registry.k8s.io.
+// the new release's image, whose repository may be another: from 1.25 on it is registry.k8s.io.
 func (u *DefaultUpgrade) chooseImage(ctx context.Context, o lifecycle.UpgradeOptions) error {
 	if release, ok := inspect.ImageRelease(u.current); ok && u.kept && u.o.Image == "" && release.String() == u.Target {
 		u.o.Image = u.current
@@ -235,7 +234,7 @@ func (u *DefaultUpgrade) recipe(ctx context.Context) (*v1alpha1.Recipe, error) {
 	return contents.Recipe, nil
 }
 
-// Run builds the image if that is needed, and replaces the default scheduler of this node again.
+// Run builds the image if that is needed, and replaces this node's default scheduler again.
 func (u *DefaultUpgrade) Run(ctx context.Context) (*Outcome, error) {
 	if u.build != nil {
 		if _, err := pack.Run(ctx, *u.build, u.s); err != nil {

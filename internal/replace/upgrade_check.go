@@ -21,7 +21,7 @@ type UpgradeReport struct {
 	Unknown []string `json:"unknown,omitempty"`
 }
 
-// NodeUpgrade is the default scheduler of a control-plane node, which is or was replaced.
+// NodeUpgrade is a control-plane node's default scheduler, which is or was replaced.
 type NodeUpgrade struct {
 	Node string `json:"node"`
 	// Image is the running image. Release is the release in its tag, or empty if the tag names no
@@ -32,7 +32,7 @@ type NodeUpgrade struct {
 	// Leads reports whether it holds the lease: that node is the last one to upgrade.
 	Leads bool `json:"leads"`
 	Due   bool `json:"due"`
-	// Drift lists differences of the files of this node from the files of the replacement.
+	// Drift lists differences between this node's files and the files of the replacement.
 	Drift []string `json:"drift,omitempty"`
 	// Needs is the action to take on the node.
 	Needs string `json:"needs,omitempty"`
@@ -55,7 +55,7 @@ func (r *UpgradeReport) Due() (due, all int) {
 
 // CheckUpgrade reports the changes that upgrades would make. If the spec has a name, it reports
 // that scheduler, else all schedulers in namespace, or in all namespaces if it is empty, and the
-// replaced default schedulers of the nodes. It changes nothing.
+// nodes' replaced default schedulers. It changes nothing.
 func CheckUpgrade(
 	ctx context.Context, s *session.Session, o lifecycle.UpgradeOptions, namespace string,
 ) (*UpgradeReport, error) {
@@ -95,8 +95,8 @@ func (r *UpgradeReport) checkNodes(ctx context.Context, s *session.Session, info
 	return ctx.Err()
 }
 
-// byNode orders nodes for the upgrade: by name, with the node of the leading scheduler last, so
-// that the lease changes hands once.
+// byNode orders nodes for the upgrade: by name, with the leading scheduler's node last, so that the
+// lease changes hands once.
 func byNode(a, b NodeUpgrade) int {
 	switch {
 	case a.Leads == b.Leads:
@@ -107,8 +107,8 @@ func byNode(a, b NodeUpgrade) int {
 	return -1
 }
 
-// describeNode compares the default scheduler of a node with the release of the API server. here
-// is the state of its files, nil on another node.
+// describeNode compares a node's default scheduler with the API server's release. here is the state
+// of its files, nil on another node.
 func describeNode(n NodeStatus, here *HereStatus, info *inspect.Info) NodeUpgrade {
 	u := NodeUpgrade{Node: n.Node, Image: n.Image, Replaced: n.Replaced, Leads: n.Leads}
 	if release, ok := inspect.ImageRelease(n.Image); ok {

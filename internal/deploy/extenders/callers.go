@@ -14,7 +14,7 @@ type SchedulerRef struct{ Namespace, Name string }
 // String returns namespace/name.
 func (r SchedulerRef) String() string { return r.Namespace + "/" + r.Name }
 
-// callers returns the schedulers that call the extender of a namespace, and how. It is an error if
+// callers returns the schedulers that call the extender in a namespace, and how. It is an error if
 // the user may not list the schedulers of all namespaces: one that is not found would lose its
 // extender. The controller has permissions in its namespace only, and finds the schedulers there.
 func callers(ctx context.Context, d deploy.Deps, namespace, extender string) (map[SchedulerRef]manifest.Wiring, error) {

@@ -28,8 +28,8 @@ type Deployment struct {
 	Release versions.Release
 	// For are schedulers to wire it into. Schedulers that call it already stay wired in any case.
 	For []SchedulerRef
-	// Then, if set, makes the default scheduler of this node call it, after the others are proven to
-	// call it. It undoes its changes when it fails, and returns [steps.ErrUndo] if it cannot.
+	// Then, if set, makes this node's default scheduler call it, after the others are proven to call
+	// it. It undoes its changes when it fails, and returns [steps.ErrUndo] if it cannot.
 	Then func(ctx context.Context, w manifest.Wiring) error
 	deploy.RunOptions
 	// except is a scheduler that is deployed with the extender, and not wired here.
@@ -49,7 +49,7 @@ type Outcome struct {
 }
 
 // Deploy deploys an extender, waits until it is stable, and wires it into schedulers, one after the
-// other. If anything fails, the former state of the extender and of each scheduler is restored.
+// other. If anything fails, the former state of the extender and each scheduler is restored.
 func Deploy(ctx context.Context, d deploy.Deps, x Deployment) (*Outcome, error) {
 	run, err := newRun(d, x)
 	if err != nil {
@@ -137,7 +137,7 @@ func (e *extenderRun) inspect(ctx context.Context) (err error) {
 }
 
 // signedFor verifies that the key that a deployed scheduler requires, if any, signed the image of
-// an extender that it calls, and returns the name of the image with the digest.
+// an extender that it calls, and returns the image's name with the digest.
 func signedFor(ctx context.Context, d deploy.Deps, scheduler SchedulerRef, image string) (string, error) {
 	last, err := lastOf(ctx, d, scheduler)
 	if err != nil {
@@ -237,8 +237,8 @@ func (e *extenderRun) wiringIn(namespace string) manifest.Wiring {
 	return withClientCertificate(e.wiring)
 }
 
-// anonymous returns why one of the schedulers that call the extender cannot present a client
-// certificate, or "". live are the objects of the extender in the cluster.
+// anonymous returns the reason why a scheduler that calls the extender cannot present a client
+// certificate, or "". live are the extender's objects in the cluster.
 func (e *extenderRun) anonymous(live []*unstructured.Unstructured) string {
 	if len(NodesCalling(live))+len(e.x.Options.Nodes) > 0 {
 		return "the default scheduler, which calls it, has none"

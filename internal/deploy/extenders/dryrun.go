@@ -12,8 +12,8 @@ import (
 )
 
 // Plan returns the plans that Deploy runs, and how a scheduler in a namespace calls the extender:
-// the plan of the extender, unless it is a sidecar, and the plan of each scheduler. The address of
-// a Service that does not exist yet is its name. Without d.Applier no cluster is asked.
+// the extender's plan, unless it is a sidecar, and each scheduler's plan. The address of a Service
+// that does not exist yet is its name. Without d.Applier no cluster is asked.
 func Plan(ctx context.Context, d deploy.Deps,
 	x Deployment) (plans []*deploy.Plan, wiring func(namespace string) manifest.Wiring, err error) {
 	run, err := newRun(d, x)
@@ -24,7 +24,7 @@ func Plan(ctx context.Context, d deploy.Deps,
 	return plans, run.wiringIn, err
 }
 
-// plans plans everything that the steps of the run deploy.
+// plans plans everything that the run's steps deploy.
 func (e *extenderRun) plans(ctx context.Context) (plans []*deploy.Plan, err error) {
 	if e.Applier != nil {
 		if err := e.inspect(ctx); err != nil {
@@ -50,7 +50,7 @@ func (e *extenderRun) plans(ctx context.Context) (plans []*deploy.Plan, err erro
 	return plans, nil
 }
 
-// live returns the objects of the extender in the cluster.
+// live returns the extender's objects in the cluster.
 func (e *extenderRun) live(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	if e.Applier == nil {
 		return nil, nil
@@ -87,8 +87,8 @@ func (e *extenderRun) planWiring(ctx context.Context) (err error) {
 	return err
 }
 
-// planTarget returns the plan of a scheduler that calls the extender, and the revision of the
-// scheduler that it replaces.
+// planTarget returns the plan for a scheduler that calls the extender, and the scheduler's revision
+// that it replaces.
 func (e *extenderRun) planTarget(ctx context.Context, target SchedulerRef) (*deploy.Plan, *apply.Revision, error) {
 	last, err := lastOf(ctx, e.Deps, target)
 	if err != nil {

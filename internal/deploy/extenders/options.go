@@ -15,20 +15,20 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Options of one extender, as requested by the user.
+// Options for one extender, as requested by the user.
 type Options struct {
-	// Call is how a scheduler calls the extender: verbs, weight, timeout, whether it is ignorable.
-	// Its Name is the name of the extender. Address and certificates are filled in.
+	// Call describes how a scheduler calls the extender: verbs, weight, timeout, whether it is
+	// ignorable. Its Name is the extender's name. Address and certificates are filled in.
 	Call profiles.Extender
 	// Namespace of the objects. Empty: kube-system.
 	Namespace         string
 	Image, PullPolicy string
-	// Policies of the extender. Rules returns the permissions of a policy by its name in lower
-	// case; PluginRules are granted in any case.
+	// Policies of the extender. Rules returns a policy's permissions by its name in lower case;
+	// PluginRules are granted in any case.
 	Policies    []manifest.Policy
 	Rules       map[string]func(manifest.Policy) ([]rbacv1.PolicyRule, error)
 	PluginRules []rbacv1.PolicyRule
-	// Sidecar runs the extender in the pod of each scheduler that calls it, at Port of the loopback
+	// Sidecar runs the extender in the pod of each scheduler that calls it, at Port on the loopback
 	// address. If Port is 0, a port next to the scheduler's is chosen.
 	Sidecar bool
 	Port    int
@@ -98,7 +98,7 @@ func (o Options) Validate() error {
 }
 
 // checkSchedulingDeadlock refuses an extender that the default scheduler needs to schedule the
-// extender's own pods: if none of them runs, none can be scheduled.
+// extender's own pods: if none runs, none can be scheduled.
 func (o Options) checkSchedulingDeadlock() error {
 	ignorable := o.Call.Ignorable != nil && *o.Call.Ignorable
 	if len(o.Nodes) == 0 || ignorable || len(o.Call.ManagedResources) > 0 {
@@ -110,8 +110,7 @@ func (o Options) checkSchedulingDeadlock() error {
 		o.Call.Name)
 }
 
-// check checks all that can be checked before the address is known, for the release of the API
-// server.
+// check checks all that can be checked before the address is known, for the API server's release.
 func (o Options) check(release versions.Release) ([]profiles.Note, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -124,7 +123,7 @@ func (o Options) check(release versions.Release) ([]profiles.Note, error) {
 	return profiles.CheckExtenders(release, []profiles.Extender{call})
 }
 
-// rules returns the permissions of the policies.
+// rules returns the policies' permissions.
 func (o Options) rules() ([]rbacv1.PolicyRule, error) {
 	rules := slices.Clone(o.PluginRules)
 	for _, policy := range o.Policies {

@@ -19,7 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// newPlan returns the plan of an extender with a Service, for an API server of the release. It
+// newPlan returns the plan for an extender with a Service, for an API server at the release. It
 // keeps the certificates among its live objects that are still valid. anonymous is the reason why a
 // scheduler that calls it cannot present a client certificate, or empty. newPlan does no I/O.
 func newPlan(release versions.Release, live []*unstructured.Unstructured, o Options,
@@ -103,8 +103,8 @@ func liveCertificates(live []*unstructured.Unstructured, name string) certificat
 	return set
 }
 
-// mounted reports whether a Deployment among the objects mounts the Secret: Secrets of former
-// revisions are kept.
+// mounted reports whether a Deployment among the objects mounts the Secret: former revisions'
+// Secrets are kept.
 func mounted(live []*unstructured.Unstructured, secret string) bool {
 	for _, o := range live {
 		volumes, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "volumes")
@@ -151,7 +151,7 @@ func serviceWiring(call profiles.Extender, plan *deploy.Plan, live []*unstructur
 	return manifest.Wiring{Extender: call}
 }
 
-// withClientCertificate makes a scheduler in the namespace of the extender present its client
+// withClientCertificate makes a scheduler in the extender's namespace present its client
 // certificate. The file paths are paths in the scheduler's pod.
 func withClientCertificate(w manifest.Wiring) manifest.Wiring {
 	name, tls := w.Extender.Name, *w.Extender.TLS
@@ -161,7 +161,7 @@ func withClientCertificate(w manifest.Wiring) manifest.Wiring {
 	return w
 }
 
-// bracketed returns an IP address as the host of a URL.
+// bracketed returns an IP address as the host in a URL.
 func bracketed(ip string) string {
 	if strings.Contains(ip, ":") {
 		return "[" + ip + "]"

@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 )
 
-// proofTime is how long a scheduler may take to call an extender for a new pod.
+// proofTime is the time that a scheduler may take to call an extender for a new pod.
 const proofTime = 30 * time.Second
 
 // Prove returns an error if the scheduler does not reach the extender, whose pods are in the

@@ -38,9 +38,9 @@ func UninstallScheduler(ctx context.Context, d deploy.Deps, ref SchedulerRef) (a
 	return append(changes, removed...), err
 }
 
-// deployedWith returns the names of the extenders that were deployed with a scheduler: of those
-// that its last revision calls, and, since a run may have been killed before it saved one, of those
-// whose own last revision is of d.Owner.
+// deployedWith returns the names of the extenders that were deployed with a scheduler: those that
+// its last revision calls, and, since a run may have been killed before it saved one, those whose
+// own last revision belongs to d.Owner.
 func deployedWith(ctx context.Context, d deploy.Deps, ref SchedulerRef) ([]string, error) {
 	_, wirings, err := wired(ctx, d, ref.Namespace, ref.Name)
 	switch {
@@ -81,7 +81,7 @@ func removeUncalled(ctx context.Context, d deploy.Deps, namespace, name string) 
 	if err != nil {
 		return nil, err
 	}
-	// Revisions, which an interrupted removal leaves until its end, have no label of the application.
+	// Revisions, which an interrupted removal leaves until its end, have no application label.
 	if app := deploy.AppOf(owned); app != "" && app != ownership.Extender ||
 		!slices.Contains(deploy.NamespacesOf(owned), namespace) {
 		return nil, nil // the name is of something else meanwhile

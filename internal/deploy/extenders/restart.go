@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// RestartOptions describe the restart of an extender.
+// RestartOptions describe an extender's restart.
 type RestartOptions struct {
 	Name, Namespace string
 	// Image of the new pods. If it is empty, they have the current image.
@@ -19,7 +19,7 @@ type RestartOptions struct {
 	deploy.RunOptions
 }
 
-// Restart rolls out new pods of an extender, or of the schedulers that have it as a sidecar, and
+// Restart rolls out new pods for an extender, or for the schedulers that have it as a sidecar, and
 // waits until they are stable. A Deployment that does not become stable is rolled back.
 func Restart(ctx context.Context, d deploy.Deps, x RestartOptions) (*Outcome, error) {
 	out := &Outcome{Extender: x.Name, Schedulers: []string{}}
@@ -82,7 +82,7 @@ func Restart(ctx context.Context, d deploy.Deps, x RestartOptions) (*Outcome, er
 	return out, nil
 }
 
-// rollOut replaces the pods of one Deployment.
+// rollOut replaces one Deployment's pods.
 func (x RestartOptions) rollOut(ctx context.Context, d deploy.Deps, plan *deploy.Plan, out *Outcome) error {
 	restarted := x.Now.UTC().Format(time.RFC3339)
 	switch {

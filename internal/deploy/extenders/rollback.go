@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// RollBack deploys an earlier revision of a scheduler again, in the same way as a new one: checked,
+// RollBack deploys a scheduler's earlier revision again, in the same way as a new one: checked,
 // locked, and undone if it is not stable.
 func RollBack(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.RollbackOptions,
 	how deploy.RunOptions) (*deploy.Plan, *deploy.Outcome, error) {
@@ -32,9 +32,9 @@ func RollBack(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.R
 	return plan, outcome, nil
 }
 
-// PlanRollback returns the plan that RollBack runs. The scheduler calls the extenders of the
-// revision; an extender that was deployed again since is called at its current address.
-// PlanRollback refuses a revision that calls an extender which is not deployed any more.
+// PlanRollback returns the plan that RollBack runs. The scheduler calls the revision's extenders;
+// an extender that was deployed again since is called at its current address. PlanRollback refuses
+// a revision that calls an extender which is not deployed any more.
 func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info,
 	o deploy.RollbackOptions) (*deploy.Plan, error) {
 	revisions, err := d.Ledger.Revisions(ctx, o.Namespace, o.Name)
@@ -68,7 +68,7 @@ func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info,
 }
 
 // staleWirings returns the current wirings of the revision's extenders that have another address or
-// certificates now, and of the others. A sidecar is a part of the revision.
+// certificates now, and the wirings of the others. A sidecar is part of the revision.
 func staleWirings(ctx context.Context, d deploy.Deps, revision *apply.Revision) (stale, current []manifest.Wiring,
 	err error) {
 	wirings, err := deploy.WiringsOf(revision)
@@ -92,8 +92,8 @@ func staleWirings(ctx context.Context, d deploy.Deps, revision *apply.Revision) 
 	return stale, current, nil
 }
 
-// currentWiring returns the wiring of an extender with a Service for the scheduler of a revision,
-// as the extender is deployed now.
+// currentWiring returns the wiring of an extender with a Service for a revision's scheduler, as the
+// extender is deployed now.
 func currentWiring(ctx context.Context, d deploy.Deps, w manifest.Wiring,
 	revision *apply.Revision) (manifest.Wiring, error) {
 	name := w.Extender.Name
@@ -122,8 +122,7 @@ func calledIn(w manifest.Wiring, namespace string) bool {
 	return w.Extender.TLS != nil && w.Extender.TLS.ServerName == manifest.ExtenderHost(w.Extender.Name, namespace)
 }
 
-// refreshed returns the wiring with the address and the certificates of the live objects of an
-// extender.
+// refreshed returns the wiring with the address and the certificates in an extender's live objects.
 func refreshed(w manifest.Wiring, live []*unstructured.Unstructured, extenderNamespace,
 	schedulerNamespace string) manifest.Wiring {
 	plan := &deploy.Plan{Name: w.Extender.Name, Namespace: extenderNamespace, Extender: &manifest.Extender{}}

@@ -24,23 +24,23 @@ type SchedulerDeployment struct {
 	deploy.RunOptions
 }
 
-// Former is the deployed state of a scheduler.
+// Former is a scheduler's deployed state.
 type Former struct {
 	// Revision is nil if the scheduler is not deployed.
 	Revision *apply.Revision
 	Wirings  []manifest.Wiring
 }
 
-// ReadFormer reads the deployed state of a scheduler.
+// ReadFormer reads a scheduler's deployed state.
 func ReadFormer(ctx context.Context, d deploy.Deps, namespace, name string) (former *Former, err error) {
 	former = &Former{}
 	former.Revision, former.Wirings, err = wired(ctx, d, namespace, name)
 	return former, err
 }
 
-// Images lists every image that the deployment leads to: the images of the scheduler, of its
-// extenders, and of the sidecars that `extender deploy` added to the deployed scheduler and that
-// stay in its pods. The images can be set.
+// Images lists every image that the deployment leads to: the images of the scheduler, its
+// extenders, and the sidecars that `extender deploy` added to the deployed scheduler and that stay
+// in its pods. The images can be set.
 func (s *SchedulerDeployment) Images() []*string {
 	images := []*string{&s.Image}
 	for i := range s.Extenders {
@@ -58,8 +58,8 @@ func (s *SchedulerDeployment) Images() []*string {
 	return images
 }
 
-// PlanScheduler returns the plan that DeployScheduler runs, with the plans of its extenders in
-// Before. Without d.Applier no cluster is asked.
+// PlanScheduler returns the plan that DeployScheduler runs, with its extenders' plans in Before.
+// Without d.Applier no cluster is asked.
 func PlanScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) (*deploy.Plan, error) {
 	run, err := newSchedulerRun(ctx, d, s)
 	if err != nil {
@@ -134,7 +134,7 @@ func DeployScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) 
 	return run.plan, run.outcome, nil
 }
 
-// namespace returns the namespace of the scheduler.
+// namespace returns the scheduler's namespace.
 func (s SchedulerDeployment) namespace() string {
 	return deploy.NamespaceOf(s.Request)
 }
@@ -209,8 +209,7 @@ func (r *schedulerRun) prove(ctx context.Context) error {
 	return nil
 }
 
-// serverRelease returns the release of the API server, or without a cluster the release of the
-// scheduler.
+// serverRelease returns the API server's release, or without a cluster the scheduler's release.
 func (s SchedulerDeployment) serverRelease() (versions.Release, error) {
 	if s.Cluster != nil {
 		return s.Cluster.Release, nil
@@ -218,7 +217,7 @@ func (s SchedulerDeployment) serverRelease() (versions.Release, error) {
 	return s.Release()
 }
 
-// deployment returns how one of the extenders is deployed. The scheduler itself is wired by its own
+// deployment returns the deployment for one extender. The scheduler itself is wired by its own
 // plan.
 func (s SchedulerDeployment) deployment(o Options, release versions.Release) Deployment {
 	return Deployment{
@@ -237,8 +236,8 @@ func withAlone(wirings, former []manifest.Wiring) []manifest.Wiring {
 	return wirings
 }
 
-// wired returns the last deployed revision of a scheduler and its extenders. Wirings that are
-// Alone stay when the scheduler is deployed again. The revision is nil if there is none.
+// wired returns a scheduler's last deployed revision and its extenders. Wirings that are Alone stay
+// when the scheduler is deployed again. The revision is nil if there is none.
 func wired(ctx context.Context, d deploy.Deps, namespace, name string) (*apply.Revision, []manifest.Wiring, error) {
 	last, err := d.Ledger.LastDeployed(ctx, namespace, name)
 	if err != nil || last == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// restore deploys the former revision of the extender again, or removes the extender if there was
-// none. It does neither while a scheduler still calls the extender as it is now: a scheduler whose
+// restore deploys the extender's former revision again, or removes the extender if there was none.
+// It does neither while a scheduler still calls the extender as it is now: a scheduler whose
 // extender is gone and not ignorable schedules nothing.
 func (e *extenderRun) restore(ctx context.Context, cause error) error {
 	if e.deployed == nil || unchanged(e.previous, e.deployed, e.x.RunOptions) {
@@ -32,7 +32,7 @@ func (e *extenderRun) restore(ctx context.Context, cause error) error {
 }
 
 // checkUncalled returns an error that names the schedulers which may still call the extender. A
-// scheduler that calls the former revision of the extender as before does not count.
+// scheduler that calls the extender's former revision as before does not count.
 func (e *extenderRun) checkUncalled(ctx context.Context, cause error) error {
 	calling, err := callers(ctx, e.Deps, e.namespace(), e.name())
 	if err != nil {
@@ -60,8 +60,8 @@ func unchanged(previous *apply.Revision, deployed *deploy.Outcome, how deploy.Ru
 	return how.NoRollback || previous != nil && previous.Number == deployed.Revision
 }
 
-// goBack deploys the previous revision again, or removes the objects of the plan if there is no
-// previous revision.
+// goBack deploys the previous revision again, or removes the plan's objects if there is no previous
+// revision.
 func goBack(ctx context.Context, d deploy.Deps, plan *deploy.Plan, previous *apply.Revision, deployed *deploy.Outcome,
 	how deploy.RunOptions) error {
 	if unchanged(previous, deployed, how) {
@@ -87,10 +87,10 @@ func redeploy(ctx context.Context, d deploy.Deps, revision *apply.Revision, depl
 	return err
 }
 
-// unwire deploys the former revisions of the schedulers that were changed, all at once: a scheduler
-// that becomes stable slowly does not delay the others, and each has the whole timeout. A former
-// revision that does not become stable is kept, since the revision that it replaces calls an
-// extender that does not work.
+// unwire deploys the changed schedulers' former revisions, all at once: a scheduler that becomes
+// stable slowly does not delay the others, and each has the whole timeout. A former revision that
+// does not become stable is kept, since the revision that it replaces calls an extender that does
+// not work.
 func (e *extenderRun) unwire(ctx context.Context, _ error) error {
 	if e.x.NoRollback {
 		return nil

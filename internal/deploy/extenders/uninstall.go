@@ -19,12 +19,12 @@ import (
 // UninstallOptions describe the extender to uninstall.
 type UninstallOptions struct {
 	Name, Namespace string
-	// Node is the name of this node. LeaveDefault removes the extender at the given addresses from
-	// its default scheduler. Both are required only if that scheduler calls the extender.
+	// Node is this node's name. LeaveDefault removes the extender at the given addresses from its
+	// default scheduler. Both are required only if that scheduler calls the extender.
 	Node         string
 	LeaveDefault func(ctx context.Context, addresses []string) error
 	// RunOptions for each scheduler that calls the extender. Timeout, if it is set, also limits the
-	// removal of the extender.
+	// time to remove the extender.
 	deploy.RunOptions
 }
 
@@ -96,8 +96,8 @@ func sortedRefs(m map[SchedulerRef]manifest.Wiring) []SchedulerRef {
 	return slices.SortedFunc(maps.Keys(m), func(a, b SchedulerRef) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// leaveDefault removes the extender from the default scheduler of this node, and returns the nodes
-// whose default scheduler still calls it.
+// leaveDefault removes the extender from this node's default scheduler, and returns the nodes whose
+// default scheduler still calls it.
 func (x UninstallOptions) leaveDefault(ctx context.Context, nodes []string,
 	owned []*unstructured.Unstructured) ([]string, error) {
 	left := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return n == x.Node })

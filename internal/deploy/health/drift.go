@@ -13,19 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ObjectDrift is how a live object differs from the recorded one.
+// ObjectDrift describes how a live object differs from the recorded one.
 type ObjectDrift struct {
 	// Object is Kind/namespace/name.
 	Object string `json:"object"`
-	// Missing is set if it does not exist, Foreign if it exists without the labels of pmk-sched.
+	// Missing is set if it does not exist, Foreign if it exists without pmk-sched's labels.
 	Missing bool         `json:"missing,omitempty"`
 	Foreign bool         `json:"foreign,omitempty"`
 	Fields  []FieldDrift `json:"fields,omitempty"`
 }
 
-// FieldDrift is one field that differs. The values of Secrets and ConfigMaps are left out.
+// FieldDrift is one field that differs. Values in Secrets and ConfigMaps are left out.
 type FieldDrift struct {
-	// Path is the path of the field: `spec.template.spec.containers[name=main].image`.
+	// Path is the field's path: `spec.template.spec.containers[name=main].image`.
 	Path string `json:"path"`
 	// Live and Recorded are values as JSON. An empty value means that the field is not set.
 	Live     string `json:"live,omitempty"`
@@ -57,8 +57,8 @@ func (f FieldDrift) String() string {
 }
 
 // CompareFields returns the fields in which a live object differs from the result of applying the
-// recorded object. Fields that the API server sets do not count. The managed fields of the live
-// object record who changed them.
+// recorded object. Fields that the API server sets do not count. The live object's managed fields
+// record who changed them.
 func CompareFields(live, applied *unstructured.Unstructured) []FieldDrift {
 	c := comparison{managed: live.GetManagedFields()}
 	if kind := live.GetKind(); kind == "Secret" || kind == "ConfigMap" {
@@ -80,8 +80,7 @@ func metadataOf(o *unstructured.Unstructured, name string) any {
 	return value
 }
 
-// step is one step of a path: the key of a map, or an item of a list that is identified by its
-// name.
+// step is one step in a path: a map's key, or an item in a list that is identified by its name.
 type step struct {
 	key  string
 	item map[string]any
@@ -147,7 +146,7 @@ func empty(v any) bool {
 	return false
 }
 
-// byName returns the items of a list of maps by their names; false if an item has none, or if two
+// byName returns the items in a list of maps by their names; false if an item has none, or if two
 // have the same.
 func byName(v any) (map[string]any, bool) {
 	list, ok := v.([]any)
@@ -204,7 +203,7 @@ func valueText(v any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// managerOf returns the manager that last set the field at a path, and when. Changes of the status
+// managerOf returns the manager that last set the field at a path, and when. Changes to the status
 // are ignored: users do not change it.
 func managerOf(managed []metav1.ManagedFieldsEntry, path []step) (manager string, at *time.Time) {
 	for _, entry := range managed {
@@ -229,7 +228,7 @@ func managerOf(managed []metav1.ManagedFieldsEntry, path []step) (manager string
 	return manager, at
 }
 
-// owns reports whether a set of fields (FieldsV1 of k8s.io/apimachinery/pkg/apis/meta/v1) has a
+// owns reports whether a set of fields (FieldsV1 in k8s.io/apimachinery/pkg/apis/meta/v1) has a
 // path, or a field that contains it.
 func owns(fields map[string]any, path []step) bool {
 	for _, s := range path {
@@ -264,7 +263,7 @@ func child(fields map[string]any, s step) (map[string]any, bool) {
 	return nil, false
 }
 
-// matches reports whether the values of an identity equal the values of a list item.
+// matches reports whether the values of an identity equal a list item's values.
 func matches(identity, item map[string]any) bool {
 	for key, value := range identity {
 		if !same(value, item[key]) {

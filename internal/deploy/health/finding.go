@@ -108,7 +108,7 @@ func (e *FindingsError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns an error with the hint of each finding.
+// Unwrap returns an error with each finding's hint.
 func (e *FindingsError) Unwrap() []error {
 	var list []error
 	for _, f := range e.Findings {

@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// certificateSoon is how long before its end a certificate is a finding.
+	// certificateSoon is the time before its end from which a certificate is a finding.
 	certificateSoon = 30 * 24 * time.Hour
-	// ignoredFor is how long a pod may wait before its scheduler has reported on it.
+	// ignoredFor is the time that a pod may wait before its scheduler has reported on it.
 	ignoredFor = time.Minute
-	// clockSkew is by how much the clocks of this machine and of a scheduler's node may differ.
+	// clockSkew is the difference that the clocks on this machine and a scheduler's node may have.
 	clockSkew = 30 * time.Second
-	// takeover is how long a replica that was replaced may hold the lease while the new ones are
+	// takeover is the time that a replica that was replaced may hold the lease while the new ones are
 	// ready.
 	takeover = 30 * time.Second
-	// longestMessage bounds a message of the cluster in a finding, in characters.
+	// longestMessage bounds a message from the cluster in a finding, in characters.
 	longestMessage = 200
 )
 
-// Findings returns the problems of a workload at a time, in a fixed order.
+// Findings returns a workload's problems at a time, in a fixed order.
 func (w *Workload) Findings(now time.Time) []Finding {
 	return slices.Concat(w.changed(), w.replicas(), w.leadership(now), w.pods(now), w.certificate(now), w.skew(),
 		w.extenders())
@@ -147,7 +147,7 @@ func (w *Workload) leadership(now time.Time) []Finding {
 	return nil
 }
 
-// newest returns the time when the last of the replicas became ready, or was created.
+// newest returns the time when the last replica became ready, or was created.
 func (w *Workload) newest() time.Time {
 	var last time.Time
 	for _, r := range w.Replicas {
@@ -252,7 +252,7 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// shorten returns the beginning of a message as one line.
+// shorten returns a message's beginning as one line.
 func shorten(text string) string {
 	line := []rune(strings.Join(strings.Fields(text), " "))
 	if len(line) > longestMessage {

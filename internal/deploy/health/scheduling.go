@@ -2,15 +2,14 @@ package health
 
 import "github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
 
-// Scheduling is the sum of the counters of a scheduler's replicas since they started.
+// Scheduling sums up the counters of a scheduler's replicas since they started.
 type Scheduling struct {
 	// Scheduled, Unschedulable and Errors are attempts by result.
 	Scheduled     int64 `json:"scheduled"`
 	Unschedulable int64 `json:"unschedulable"`
 	Errors        int64 `json:"errors"`
-	// P50 and P99 are the latency in seconds of the attempts that scheduled a pod. They are 0
-	// without such attempts. They are interpolated between the bounds of a histogram, and never
-	// above its last one.
+	// P50 and P99 are the latency in seconds for attempts that scheduled a pod. They are 0 without
+	// such attempts. They are interpolated between a histogram's bounds, and never above its last one.
 	P50 float64 `json:"p50Seconds"`
 	P99 float64 `json:"p99Seconds"`
 	// Leading is the number of replicas that report themselves as leader.
@@ -26,8 +25,8 @@ const (
 	leaderMetric   = "leader_election_master_status"
 )
 
-// ReadScheduling sums up the metrics of replicas in the text format of Prometheus. duration is the
-// name of the histogram of scheduling attempts in their release.
+// ReadScheduling sums up the metrics of replicas in the Prometheus text format. duration is the
+// name of the histogram for scheduling attempts in their release.
 func ReadScheduling(texts []string, duration string) *Scheduling {
 	s := &Scheduling{Replicas: len(texts)}
 	var scheduled metrics.Histogram

@@ -26,24 +26,24 @@ type Workload struct {
 	Wanted    int32  `json:"wanted"`
 	// InstalledBy is pmk-sched or Helm.
 	InstalledBy string `json:"installedBy"`
-	// Release is the Kubernetes release of a scheduler. Server is the release of the API server if
-	// their minors differ.
+	// Release is a scheduler's Kubernetes release. Server is the API server's release if their minors
+	// differ.
 	Release string `json:"release,omitempty"`
 	Server  string `json:"server,omitempty"`
-	// Revision is the newest deployed revision. Drift are the differences of the live objects from it.
+	// Revision is the newest deployed revision. Drift has the live objects' differences from it.
 	Revision int           `json:"revision,omitempty"`
 	Drift    []ObjectDrift `json:"drift,omitempty"`
-	// Verified is the time of the last proof that this revision of a scheduler binds pods.
+	// Verified is the time of the last proof that this scheduler revision binds pods.
 	Verified time.Time `json:"verified,omitzero"`
 	// Unfinished is a newer revision whose deployment has not ended.
 	Unfinished *Unfinished `json:"unfinished,omitempty"`
 	// Replicas is nil if the pods could not be listed, and empty if there are none.
 	Replicas []Replica `json:"replicas"`
-	// Lease is the lease of leader election. It is nil if the scheduler does not use it, or for an
+	// Lease is the leader election's lease. It is nil if the scheduler does not use it, or for an
 	// extender.
 	Lease       *Lease       `json:"lease,omitempty"`
 	Credentials *Credentials `json:"credentials,omitempty"`
-	// Certificate is the certificate of the workload that expires first.
+	// Certificate is the workload's certificate that expires first.
 	Certificate *Certificate `json:"certificate,omitempty"`
 	// DependsOn is the control-plane node, among several, whose API server all replicas use.
 	DependsOn  string      `json:"dependsOn,omitempty"`
@@ -53,10 +53,10 @@ type Workload struct {
 	// extenders that are not deployed.
 	Calls   []string `json:"calls,omitempty"`
 	Missing []string `json:"missing,omitempty"`
-	// Service is the Service of an extender.
+	// Service is an extender's Service.
 	Service *Service `json:"service,omitempty"`
-	// Unreachable is the reason why the API server reaches none of the pods of an extender,
-	// although some are ready.
+	// Unreachable is the reason why the API server reaches none of an extender's pods, although some
+	// are ready.
 	Unreachable string  `json:"unreachable,omitempty"`
 	Events      []Event `json:"events,omitempty"`
 	// Unknown lists the parts that could not be read.
@@ -94,7 +94,7 @@ type Replica struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Lease is the state of leader election.
+// Lease is the leader election's state.
 type Lease struct {
 	// Exists is false if the lease does not exist.
 	Exists bool   `json:"exists"`
@@ -103,11 +103,11 @@ type Lease struct {
 	Since    time.Time     `json:"since,omitzero"`
 	Renewed  time.Time     `json:"renewed,omitzero"`
 	Duration time.Duration `json:"-"`
-	// Foreign is set if none of the replicas is the holder.
+	// Foreign is set if no replica is the holder.
 	Foreign bool `json:"foreign,omitempty"`
 }
 
-// Credentials are the credentials of a scheduler, without secrets.
+// Credentials are a scheduler's credentials, without secrets.
 type Credentials struct {
 	Mode    string     `json:"mode"`
 	Subject string     `json:"subject,omitempty"`
@@ -116,7 +116,7 @@ type Credentials struct {
 	Expires *time.Time `json:"expires,omitempty"`
 }
 
-// Certificate is a certificate in an object, or in a file of the node.
+// Certificate is a certificate in an object, or in a file on the node.
 type Certificate struct {
 	Object  string    `json:"object"`
 	Subject string    `json:"subject"`
@@ -131,7 +131,7 @@ type Waiting struct {
 	Oldest string    `json:"oldest,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 	// Ignored is the number of pods that no scheduler has reported on. OldestIgnored is the oldest
-	// of these pods.
+	// one.
 	Ignored       int       `json:"ignored"`
 	OldestIgnored string    `json:"oldestIgnored,omitempty"`
 	IgnoredSince  time.Time `json:"ignoredSince,omitzero"`
@@ -153,14 +153,14 @@ func (w *Waiting) Add(pod string, created time.Time, tried bool) {
 	}
 }
 
-// Service is the Service of an extender.
+// Service is an extender's Service.
 type Service struct {
 	Exists bool `json:"exists"`
-	// Endpoints is how many of its endpoints are ready.
+	// Endpoints counts its ready endpoints.
 	Endpoints int `json:"endpoints"`
 }
 
-// Event is the last occurrence of an event of a replica.
+// Event is the last occurrence of an event for a replica.
 type Event struct {
 	Time    time.Time `json:"time"`
 	Type    string    `json:"type"`

@@ -1,7 +1,7 @@
-// Package helm writes a Helm chart that installs the objects of one scheduler. The templates are
-// the files under chart; only Chart.yaml and values.yaml are generated. With the generated values,
-// `helm template` gives the objects that pmk-sched renders, names that end in a hash included.
-// The package does no I/O and does not run Helm.
+// Package helm writes a Helm chart that installs one scheduler's objects. The templates are the
+// files under chart; only Chart.yaml and values.yaml are generated. With the generated values,
+// `helm template` gives the objects that pmk-sched renders, names that end in a hash included. The
+// package does no I/O and does not run Helm.
 package helm
 
 import (
@@ -21,11 +21,11 @@ import (
 //go:embed all:chart
 var chart embed.FS
 
-// Input is the input of a chart.
+// Input is the input for a chart.
 type Input struct {
-	// Name is the scheduler name, Namespace the namespace of the objects.
+	// Name is the scheduler name, Namespace the objects' namespace.
 	Name, Namespace string
-	// Release is the Kubernetes release of the scheduler.
+	// Release is the scheduler's Kubernetes release.
 	Release string
 	// APIServer is the URL at which the pods reach the API server.
 	APIServer string
@@ -39,7 +39,7 @@ type Input struct {
 	Objects []*unstructured.Unstructured
 }
 
-// values are the fields of values.yaml that are read from the objects.
+// values are the fields in values.yaml that are read from the objects.
 type values struct {
 	version        string
 	deployment     appsv1.Deployment
@@ -55,13 +55,13 @@ type values struct {
 	fields []field
 }
 
-// field is a field of values.yaml.
+// field is a field in values.yaml.
 type field struct {
 	name, comment string
 	value         any
 }
 
-// Chart returns the files of the chart by their paths.
+// Chart returns the chart's files by their paths.
 func Chart(in Input) (map[string][]byte, error) {
 	v, err := readFields(in)
 	if err != nil {
@@ -70,7 +70,7 @@ func Chart(in Input) (map[string][]byte, error) {
 	return files(in, v, v.fields)
 }
 
-// files returns the files of a chart with the values of fields.
+// files returns the files for a chart with the fields' values.
 func files(in Input, v values, fields []field) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	var err error
@@ -145,7 +145,7 @@ func (v *values) object(in Input, o *unstructured.Unstructured) (templated bool,
 	return kubeconfig, err
 }
 
-// pod reads the Deployment: the fields that are values, and the additions of extenders to the pod.
+// pod reads the Deployment: the fields that are values, and the extenders' additions to the pod.
 func (v *values) pod(in Input, o *unstructured.Unstructured) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &v.deployment); err != nil {
 		return err

@@ -9,14 +9,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ofRelease are the fields that each release has of its own even if all releases have the same.
+// ofRelease are the fields that each release has separately even if all releases have the same.
 func ofRelease() []string {
 	return []string{"image", "architectures", "configuration", "args", "pluginRules", "probes"}
 }
 
-// Releases returns the files of one chart for several releases of one scheduler, by their paths.
-// The chart selects the release by the version of the API server. The releases are in ascending
-// order.
+// Releases returns the files for one chart with several releases of one scheduler, by their paths.
+// The chart selects the release by the API server's version. The releases are in ascending order.
 func Releases(list []Input) (map[string][]byte, error) {
 	if len(list) == 0 {
 		return nil, errors.New("write a chart: no release is given")

@@ -16,7 +16,7 @@ const (
 // escape keeps braces in text from being read as template actions.
 func escape(text string) string { return strings.ReplaceAll(text, "{{", "{{`{{`}}") }
 
-// reference returns the template of a field that refers to the scheduler by its name, its
+// reference returns the template for a field that refers to the scheduler by its name, its
 // namespace or its kubeconfig. Other text is escaped. parent is the field around it.
 func (in Input) reference(parent, field, text string) string {
 	kubeconfig := "/kubeconfig-for-" + in.Name + ".yaml"
@@ -47,7 +47,7 @@ func (in Input) reference(parent, field, text string) string {
 	return escape(text)
 }
 
-// objectName returns the template of the name of an object, which begins with the scheduler name.
+// objectName returns the template for an object's name, which begins with the scheduler name.
 func (in Input) objectName(name string) string {
 	if name == in.Name || strings.HasPrefix(name, in.Name+"-") {
 		return nameExpression + name[len(in.Name):]
@@ -111,7 +111,7 @@ func (in Input) configurationTemplate(text string) (string, error) {
 	return out.String(), nil
 }
 
-// visit calls do for each scalar value, in the order of the text. field is the key of the value.
+// visit calls do for each scalar value, in the text's order. field is the value's key.
 func visit(field string, n *yaml.Node, do func(field string, n *yaml.Node)) {
 	if n.Kind == yaml.ScalarNode {
 		do(field, n)

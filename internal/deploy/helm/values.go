@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readFields reads the objects of a scheduler, with the fields of values.yaml.
+// readFields reads a scheduler's objects, with the fields in values.yaml.
 func readFields(in Input) (values, error) {
 	v, err := read(in)
 	if err == nil {
@@ -20,7 +20,7 @@ func readFields(in Input) (values, error) {
 	return v, nil
 }
 
-// list returns the fields of values.yaml.
+// list returns the fields in values.yaml.
 func (v values) list(in Input) ([]field, error) {
 	const ownArgs = 5 // of the template: the program, --config, --secure-port and two kubeconfigs
 	if len(v.scheduler.Command) < ownArgs || len(v.scheduler.Ports) != 1 || v.scheduler.ReadinessProbe == nil ||

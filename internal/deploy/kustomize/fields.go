@@ -38,9 +38,9 @@ func intersect(a, b map[string]any) map[string]any {
 	return both
 }
 
-// subtract returns the fields of an object that are not in base, a result of [intersect], and
-// whether there are any. A list that Kustomize merges by name has all elements, some with the name
-// only: Kustomize moves the elements of a patch to the front.
+// subtract returns an object's fields that are not in base, a result of [intersect], and whether
+// there are any. A list that Kustomize merges by name has all elements, some with the name only:
+// Kustomize moves a patch's elements to the front.
 func subtract(full, base map[string]any) (fields map[string]any, differs bool) {
 	fields = map[string]any{}
 	for field, value := range full {

@@ -1,7 +1,7 @@
-// Package kustomize writes the objects of one scheduler for several releases as a Kustomize base
-// and one component for each minor. The base has the content that is equal in all releases. With
-// the component of a minor, `kustomize build` gives the objects that pmk-sched renders for the
-// release. The package does no I/O and does not run Kustomize.
+// Package kustomize writes one scheduler's objects for several releases as a Kustomize base and one
+// component for each minor. The base has the content that is equal in all releases. With a minor's
+// component, `kustomize build` gives the objects that pmk-sched renders for the release. The
+// package does no I/O and does not run Kustomize.
 package kustomize
 
 import (
@@ -16,10 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Input is the input of a component.
+// Input is the input for a component.
 type Input struct {
-	// Minor is the minor of the component, such as 1.34, and Release the Kubernetes release of the
-	// scheduler.
+	// Minor is the component's minor, such as 1.34, and Release the scheduler's Kubernetes release.
 	Minor, Release string
 	// Selector holds labels that all objects have.
 	Selector map[string]string
@@ -29,7 +28,7 @@ type Input struct {
 	Objects []*unstructured.Unstructured
 }
 
-// objectsFile is the file with the objects of a base or of a component.
+// objectsFile is the file with the objects in a base or a component.
 const objectsFile = "objects.yaml"
 
 // kustomization is a Kustomization or a Component.
@@ -50,7 +49,7 @@ type target struct {
 	LabelSelector string `json:"labelSelector"`
 }
 
-// Releases returns the files of the base and of the components by their paths. Each minor has one
+// Releases returns the files in the base and the components by their paths. Each minor has one
 // input.
 func Releases(list []Input) (map[string][]byte, error) {
 	if len(list) == 0 {
@@ -77,7 +76,7 @@ func Releases(list []Input) (map[string][]byte, error) {
 	return files, nil
 }
 
-// component adds the files of the component of a minor.
+// component adds the files for a minor's component.
 func component(files map[string][]byte, in Input, common map[string]*unstructured.Unstructured) error {
 	dir := "components/" + in.Minor
 	k := kustomization{APIVersion: "kustomize.config.k8s.io/v1alpha1", Kind: "Component"}
@@ -99,7 +98,7 @@ func component(files map[string][]byte, in Input, common map[string]*unstructure
 		}
 		files[dir+"/"+name], k.Patches = text, append(k.Patches, patch{Path: name})
 	}
-	// The target leaves other objects of the user's kustomization alone; the field labels does not.
+	// The target leaves other objects in the user's kustomization alone; the field labels does not.
 	k.Patches = append(k.Patches, patch{
 		Patch: fmt.Sprintf("- {op: add, path: /metadata/labels/%s, value: %s}\n",
 			strings.ReplaceAll(in.ReleaseLabel, "/", "~1"), in.Release),
@@ -154,12 +153,12 @@ func shared(list []Input) map[string]*unstructured.Unstructured {
 	return common
 }
 
-// identity is the key of an object in a cluster.
+// identity is an object's key in a cluster.
 func identity(o *unstructured.Unstructured) string {
 	return strings.Join([]string{o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName()}, "/")
 }
 
-// identified returns the fields of a patch with the identity of its object.
+// identified returns the fields of a patch with its object's identity.
 func identified(o *unstructured.Unstructured, fields map[string]any) map[string]any {
 	patch := &unstructured.Unstructured{Object: fields}
 	patch.SetAPIVersion(o.GetAPIVersion())
@@ -171,7 +170,7 @@ func identified(o *unstructured.Unstructured, fields map[string]any) map[string]
 	return patch.Object
 }
 
-// withoutRelease returns a copy of an object without its label of the release.
+// withoutRelease returns a copy of an object without its release label.
 func withoutRelease(in Input, o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	all := o.GetLabels()
@@ -180,7 +179,7 @@ func withoutRelease(in Input, o *unstructured.Unstructured) *unstructured.Unstru
 	return o
 }
 
-// named returns the elements of a list that Kustomize merges by name, and their names.
+// named returns the elements in a list that Kustomize merges by name, and their names.
 func named(field string, value any) (elements []map[string]any, names []string) {
 	list, _ := value.([]any)
 	if !slices.Contains([]string{"containers", "initContainers", "volumes"}, field) || list == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// CheckUpgrades reports the upgrade of the scheduler of the spec or, if it has no name, of all
+// CheckUpgrades reports the upgrade for the spec's scheduler or, if it has no name, of all
 // schedulers in namespace, or in all namespaces if it is empty. It changes nothing.
 func CheckUpgrades(
 	ctx context.Context, s *session.Session, o UpgradeOptions, namespace string,
@@ -49,8 +49,8 @@ func CheckUpgrades(
 	return info, list, nil
 }
 
-// checkUpgrade reports the upgrade of one scheduler. If it cannot be upgraded, the reason is part
-// of the report.
+// checkUpgrade reports the upgrade for one scheduler. If it cannot be upgraded, the report has the
+// reason.
 func checkUpgrade(ctx context.Context, s *session.Session, d deploy.Deps, o UpgradeOptions) (*Upgrade, error) {
 	u, err := newUpgrade(ctx, s, d, o)
 	if err != nil {

@@ -46,7 +46,7 @@ func Check(
 		})
 }
 
-// preview plans the scheduler of the spec, and returns the result of show for the plan.
+// preview plans the spec's scheduler, and returns the result that show has for the plan.
 func preview[T any](
 	ctx context.Context, s *session.Session, sp *spec.Spec,
 	show func(context.Context, deploy.Deps, *deploy.Plan) (T, error),
@@ -62,8 +62,8 @@ func preview[T any](
 	return show(ctx, r.deps, plan)
 }
 
-// Deploy deploys the extenders of the spec, one after the other, and then the scheduler that calls
-// them. A failure undoes all of it.
+// Deploy deploys the spec's extenders, one after the other, and then the scheduler that calls them.
+// A failure undoes everything.
 func Deploy(
 	ctx context.Context, s *session.Session, sp *spec.Spec, how deploy.RunOptions,
 ) (*deploy.Plan, *deploy.Outcome, error) {
@@ -110,8 +110,8 @@ func recordVerified(ctx context.Context, s *session.Session, cfg *rest.Config, o
 	return client.SetRevisionStatus(ctx, last, apply.Deployed, "")
 }
 
-// Logs prints the logs of the replicas of a scheduler to w, of the last period since, or all logs
-// if since is 0. With follow it prints new lines until ctx ends.
+// Logs prints the logs from a scheduler's replicas to w, of the last period since, or all logs if
+// since is 0. With follow it prints new lines until ctx ends.
 func Logs(
 	ctx context.Context, s *session.Session, sp *spec.Spec, since time.Duration, follow bool, w io.Writer,
 ) error {
@@ -126,7 +126,7 @@ func Logs(
 }
 
 // Uninstall removes a scheduler and the extenders that were deployed with it. The timeout is for
-// all of it.
+// everything.
 func Uninstall(
 	ctx context.Context, s *session.Session, sp *spec.Spec, timeout time.Duration,
 ) (apply.ChangeSet, error) {
@@ -141,7 +141,7 @@ func Uninstall(
 	return uninstall(ctx, d, sp.Namespace, sp.Name, list, timeout)
 }
 
-// Remove removes the scheduler of s.Owner, and the extenders that were deployed with it and that no
+// Remove removes s.Owner's scheduler, and the extenders that were deployed with it and that no
 // other scheduler calls. It asks for no request: see [extenders.UninstallScheduler].
 func Remove(ctx context.Context, s *session.Session, namespace, name string, timeout time.Duration) error {
 	d, err := deploy.Connect(s)

@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 )
 
-// PrepareExtender returns the deployment of an extender and its wiring into schedulers. branch is
+// PrepareExtender returns the deployment for an extender and its wiring into schedulers. branch is
 // the release if no cluster is to be asked.
 func PrepareExtender(
 	ctx context.Context, s *session.Session, o extenders.Options, callers []extenders.SchedulerRef, branch string,
@@ -39,7 +39,7 @@ func PrepareExtender(
 	return d, x, err
 }
 
-// PlanExtender returns the plans of an extender and of the schedulers that call it. branch is the
+// PlanExtender returns the plans for an extender and the schedulers that call it. branch is the
 // release if no cluster is to be asked.
 func PlanExtender(
 	ctx context.Context, s *session.Session, o extenders.Options, callers []extenders.SchedulerRef, branch string,
@@ -55,7 +55,7 @@ func PlanExtender(
 	return plans, err
 }
 
-// RestartExtender rolls out new pods of an extender.
+// RestartExtender rolls out new pods for an extender.
 func RestartExtender(ctx context.Context, s *session.Session, o extenders.RestartOptions) (*extenders.Outcome, error) {
 	d, err := deploy.Connect(s)
 	if err != nil {

@@ -51,7 +51,7 @@ func notDeployed(ctx context.Context, d deploy.Deps, sp *spec.Spec) error {
 		"%s has no revisions in namespace %s", sp.Name, sp.Namespace)
 }
 
-// RollBack deploys an earlier revision of a scheduler again. to is its number, or 0 for the last
+// RollBack deploys a scheduler's earlier revision again. to is its number, or 0 for the last
 // deployed revision that differs from the current revision.
 func RollBack(
 	ctx context.Context, s *session.Session, sp *spec.Spec, to int, how deploy.RunOptions,

@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 )
 
-// locateImages adds the digests to the names of the images, so that all following steps use the
-// same images. It adds their architectures, and the reason why one is missing.
+// locateImages adds the digests to the images' names, so that all following steps use the same
+// images. It adds their architectures, and the reason why one is missing.
 func (r *request) locateImages(ctx context.Context, s *session.Session) error {
 	release, err := r.Release()
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *request) locateImages(ctx context.Context, s *session.Session) error {
 	return nil
 }
 
-// keepDigests gives the images the digests that images of the same names have in the deployed
+// keepDigests gives the images the digests that images with the same names have in the deployed
 // revisions: their tags may have moved since.
 func (r *request) keepDigests(ctx context.Context) error {
 	revisions := []*apply.Revision{r.Former.Revision}
@@ -85,8 +85,8 @@ func (r *request) keepDigests(ctx context.Context) error {
 	return nil
 }
 
-// locateExtender adds the digest to the name of the image of an extender, the architectures of the
-// image, and the reason why it is missing.
+// locateExtender adds the digest to the name of an extender's image, the image's architectures, and
+// the reason why it is missing.
 func locateExtender(ctx context.Context, s *session.Session, o *extenders.Options) error {
 	located, err := pack.Locate(ctx, pack.LocateRequest{Reference: o.Image, PullPolicy: o.PullPolicy,
 		Warn: func(text string) { s.Log.Debug(text) }})

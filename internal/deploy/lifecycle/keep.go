@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
-// keepDeployed returns the spec with the settings of the deployed scheduler of that name, as an
+// keepDeployed returns the spec with the settings of the deployed scheduler with that name, as an
 // upgrade keeps them, if the spec has neither a file nor a configuration. A spec with only a
 // configuration replaces the scheduler; settings that it loses are reported.
 func keepDeployed(ctx context.Context, s *session.Session, d deploy.Deps, sp *spec.Spec) (*spec.Spec, error) {

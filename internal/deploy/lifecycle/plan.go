@@ -1,5 +1,5 @@
-// Package lifecycle executes the commands for second schedulers and their extenders: it connects
-// to the cluster of a session, inspects it, plans a [spec.Spec], and runs the plan.
+// Package lifecycle executes the commands for second schedulers and their extenders: it connects to
+// a session's cluster, inspects it, plans a [spec.Spec], and runs the plan.
 package lifecycle
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Inspect inspects the cluster and the node for the scheduler of that name, and the Go version
+// Inspect inspects the cluster and the node for the scheduler with that name, and the Go version
 // that its release names.
 func Inspect(ctx context.Context, s *session.Session, name, namespace string) (*inspect.Info, error) {
 	cfg, err := s.Connect()
@@ -47,13 +47,13 @@ type request struct {
 	extenders.SchedulerDeployment
 	plugins []pack.Plugin
 	deps    deploy.Deps
-	// anyKey is set if the user asks for the credentials of this node, also for another cluster.
+	// anyKey is set if the user asks for this node's credentials, also for another cluster.
 	anyKey bool
 	// keepImages is set if images with the names of the deployed ones are the deployed ones.
 	keepImages bool
 }
 
-// newRequest resolves the branch of the spec and returns the deployment that the spec describes.
+// newRequest resolves the spec's branch and returns the deployment that the spec describes.
 func newRequest(ctx context.Context, s *session.Session, sp *spec.Spec) (*request, error) {
 	r := &request{anyKey: sp.AsksForCredentials(), keepImages: sp.KeepsImages()}
 	var err error
@@ -70,7 +70,7 @@ func newRequest(ctx context.Context, s *session.Session, sp *spec.Spec) (*reques
 	return r, err
 }
 
-// prepare returns the request of the spec with the state of the cluster, the node and the image.
+// prepare returns the spec's request with the state of the cluster, the node and the image.
 func prepare(ctx context.Context, s *session.Session, sp *spec.Spec) (*request, error) {
 	r, err := newRequest(ctx, s, sp)
 	if err != nil {
@@ -82,8 +82,8 @@ func prepare(ctx context.Context, s *session.Session, sp *spec.Spec) (*request, 
 	return r.complete(ctx, s, sp)
 }
 
-// complete returns the request with the settings of the deployed scheduler that it keeps, and with
-// the state of the cluster, the node and the image.
+// complete returns the request with the deployed scheduler's settings that it keeps, and with the
+// state of the cluster, the node and the image.
 func (r *request) complete(ctx context.Context, s *session.Session, sp *spec.Spec) (*request, error) {
 	kept, err := keepDeployed(ctx, s, r.deps, sp)
 	if err != nil {
@@ -141,8 +141,8 @@ func inspectFor(
 	return info, nil
 }
 
-// readCredentials adds the credentials of the node, and the address of the API server for a
-// scheduler without them.
+// readCredentials adds the node's credentials, and the API server's address for a scheduler without
+// them.
 func (r *request) readCredentials(ctx context.Context) (err error) {
 	// Unless the user asks for it, a key is used for its own cluster only.
 	allowed := !r.Cluster.Credentials.OtherCluster || r.anyKey
@@ -157,7 +157,7 @@ func (r *request) readCredentials(ctx context.Context) (err error) {
 	return nil
 }
 
-// addPlugins adds the plugins of the image.
+// addPlugins adds the image's plugins.
 func (r *request) addPlugins(ctx context.Context, s *session.Session) error {
 	release, err := r.Release()
 	if err != nil {
@@ -186,8 +186,8 @@ func (r *request) plan(ctx context.Context) (*deploy.Plan, error) {
 	return plan, err
 }
 
-// Plan returns the plan of the spec for render. It does not use a cluster if offline is set, or if
-// the release is given and there is no kubeconfig.
+// Plan returns the spec's plan for render. It does not use a cluster if offline is set, or if the
+// release is given and there is no kubeconfig.
 func Plan(ctx context.Context, s *session.Session, sp *spec.Spec, offline bool) (*deploy.Plan, error) {
 	r, err := newRequest(ctx, s, sp)
 	if err != nil {
@@ -227,7 +227,7 @@ func Validate(ctx context.Context, s *session.Session, sp *spec.Spec) error {
 	return err
 }
 
-// readNode adds the credentials of the node, if this is one, and the plugins of the image.
+// readNode adds the node's credentials, if this is one, and the image's plugins.
 func (r *request) readNode(ctx context.Context, s *session.Session) error {
 	if err := r.leaveSignature(); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 // name. It returns an error unless the user agrees. If it is nil, both are refused.
 type Confirm func(context.Context, *pack.Unconfirmed) error
 
-// settle sets a field of a request to nil if the user confirms it.
+// settle sets a field in a request to nil if the user confirms it.
 func (ask Confirm) settle(ctx context.Context, field **pack.Unconfirmed) error {
 	switch {
 	case *field == nil:
@@ -38,8 +38,8 @@ func (u *upgradeRun) deployed(ctx context.Context, credentials string) (spec.Dep
 		Built: contents.Recipe}, nil
 }
 
-// DeployedScheduler returns the scheduler that is deployed with the name of the spec, to run it on
-// this machine at its release, with the extenders that were added to it. confirm asks for its code.
+// DeployedScheduler returns the scheduler that is deployed with the spec's name, to run it on this
+// machine at its release, with the extenders that were added to it. confirm asks for its code.
 func DeployedScheduler(
 	ctx context.Context, s *session.Session, sp *spec.Spec, confirm Confirm,
 ) (r pack.Scheduler, err error) {

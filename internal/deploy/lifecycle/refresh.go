@@ -33,8 +33,8 @@ type Refresh struct {
 	Refreshed bool `json:"refreshed"`
 	// Expires is the expiry of the certificate in use, or nil if it is unknown.
 	Expires *time.Time `json:"expires,omitempty"`
-	// Renewal is how the credentials are renewed, and Seen the evidence for it, if nothing is to be
-	// done.
+	// Renewal describes how the credentials are renewed, and Seen the evidence for it, if nothing is
+	// to be done.
 	Renewal string   `json:"renewal,omitempty"`
 	Seen    []string `json:"seen,omitempty"`
 	// Revision and Changes of the deployment.
@@ -42,14 +42,14 @@ type Refresh struct {
 	Changes  apply.ChangeSet `json:"changes,omitempty"`
 }
 
-// RefreshOptions are options for the refresh of credentials.
+// RefreshOptions are options to refresh credentials.
 type RefreshOptions struct {
 	// Request requests a certificate from the cluster instead of taking this node's.
 	Request bool
 	deploy.RunOptions
 }
 
-// Credentials describes the credentials of a scheduler.
+// Credentials describes a scheduler's credentials.
 func Credentials(ctx context.Context, s *session.Session, name, namespace string) (*deploy.CredentialsReport, error) {
 	d, err := deploy.Connect(s)
 	if err != nil {
@@ -105,7 +105,7 @@ func RefreshCredentials(
 	return r.refresh(ctx, sp)
 }
 
-// refresher is one call of RefreshCredentials.
+// refresher is one call to RefreshCredentials.
 type refresher struct {
 	s       *session.Session
 	deps    deploy.Deps
@@ -116,7 +116,7 @@ type refresher struct {
 	o       RefreshOptions
 }
 
-// fileReader returns a function that reads a kubeconfig of this node and its modification time. It
+// fileReader returns a function that reads a kubeconfig on this node and its modification time. It
 // returns nil if this is not a control-plane node.
 func (r *refresher) fileReader() (deploy.ReadNodeFile, error) {
 	read, err := deploy.NodeFileReader(r.s)
@@ -200,7 +200,7 @@ func (r *refresher) refresh(ctx context.Context, sp *spec.Spec) (*Refresh, error
 		Changes: outcome.Changes}, nil
 }
 
-// newCertificate returns the certificate of this node, or one that the cluster signs.
+// newCertificate returns this node's certificate, or one that the cluster signs.
 func (r *refresher) newCertificate(ctx context.Context) (deploy.Successor, error) {
 	if r.o.Request {
 		return r.requestCertificate(ctx)
@@ -232,7 +232,7 @@ func (r *refresher) newCertificate(ctx context.Context) (deploy.Successor, error
 	return deploy.Successor{CA: found.CA, Cert: found.Cert, Key: found.Key, Origin: path}, nil
 }
 
-// requestCertificate requests a certificate from the cluster with the user and the groups of the
+// requestCertificate requests a certificate from the cluster with the user and the groups from the
 // certificate in use.
 func (r *refresher) requestCertificate(ctx context.Context) (fresh deploy.Successor, err error) {
 	used, leaf, err := deploy.ReadCertificate(r.current)

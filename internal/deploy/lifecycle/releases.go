@@ -18,30 +18,29 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// indexedName is the scheduler name in the configurations of an index for a spec without a name. A
+// indexedName is the scheduler name in an index's configurations for a spec without a name. A
 // configuration with one profile is renamed when it is rendered.
 const indexedName = "custom-scheduler"
 
-// ReleasesOptions are the options of [BuildReleases].
+// ReleasesOptions are options for [BuildReleases].
 type ReleasesOptions struct {
 	// Branches are the releases to build.
 	Branches []string
-	// Build are the flags of build. At most one archive is allowed, for all images.
+	// Build has the flags for build. At most one archive is allowed, for all images.
 	Build spec.BuildFlags
-	// Index is the file of the release index.
+	// Index is the release index's file.
 	Index string
 }
 
 // BuiltReleases is the result of [BuildReleases].
 type BuiltReleases struct {
-	// Index is the file of the index, Artifact its reference by digest in the registry if it was
-	// pushed.
+	// Index is the index's file, Artifact its reference by digest in the registry if it was pushed.
 	Index    string         `json:"index"`
 	Artifact string         `json:"artifact,omitempty"`
 	Releases []*pack.Result `json:"releases"`
 }
 
-// BuildReleases builds the image of each branch, one after the other, and writes the release index
+// BuildReleases builds the image for each branch, one after the other, and writes the release index
 // when all are complete. Configurations are rendered for all releases before the first is compiled.
 func BuildReleases(
 	ctx context.Context, s *session.Session, sp *spec.Spec, o ReleasesOptions,
@@ -120,8 +119,8 @@ func planReleases(
 	return requests, index, nil
 }
 
-// planRelease returns the entry of a release without its image. It sets the branch of the spec to
-// the release.
+// planRelease returns a release's entry without its image. It sets the spec's branch to the
+// release.
 func planRelease(ctx context.Context, s *session.Session, sp *spec.Spec) (*v1alpha1.SchedulerRelease, error) {
 	release, err := pack.ResolveBranch(ctx, s, sp.Branch)
 	if err != nil {
@@ -165,7 +164,7 @@ func planRelease(ctx context.Context, s *session.Session, sp *spec.Spec) (*v1alp
 		entry.Plugins = append(entry.Plugins, p.Name)
 	}
 	for _, arg := range slices.Concat(plan.Scheduler.Configuration.Args, spec.Args) {
-		// In a pod network, the kubelet cannot probe the loopback address of the pod.
+		// In a pod network, the kubelet cannot probe the pod's loopback address.
 		if f, err := profiles.ParseFlag(arg); err != nil || f.Name != "bind-address" {
 			entry.Args = append(entry.Args, arg)
 		}
@@ -173,8 +172,8 @@ func planRelease(ctx context.Context, s *session.Session, sp *spec.Spec) (*v1alp
 	return entry, nil
 }
 
-// PlanReleases returns the plan of the spec for each release of an index. It does not use a
-// cluster. Image, configuration, flags and permissions come from the index.
+// PlanReleases returns the spec's plan for each release in an index. It does not use a cluster.
+// Image, configuration, flags and permissions come from the index.
 func PlanReleases(
 	ctx context.Context, s *session.Session, sp *spec.Spec, index *v1alpha1.SchedulerReleases,
 ) ([]*deploy.Plan, error) {
@@ -187,7 +186,7 @@ func PlanReleases(
 		spec := &r.Request.Spec
 		spec.Credentials, spec.Args, spec.RBAC.Rules = deploy.CredentialsServiceAccount, release.Args, release.Rules
 		spec.Configuration.File, spec.Configuration.Inline = "the release index", release.Configuration
-		spec.Extenders = nil // the configuration of the index is complete
+		spec.Extenders = nil // the index's configuration is complete
 		for _, name := range release.Plugins {
 			r.Plugins = append(r.Plugins, profiles.Plugin{Name: name, Enable: []string{}})
 		}

@@ -15,8 +15,8 @@ import (
 )
 
 // keepRequirement keeps the key that the deployed revision requires, unless the request has another
-// one, or lifts the requirement. It is an error if the requirement of that revision cannot be read
-// and the request has none.
+// one, or lifts the requirement. It is an error if that revision's requirement cannot be read and
+// the request has none.
 func (r *request) keepRequirement(ctx context.Context, s *session.Session) error {
 	image := &r.Request.Spec.Image
 	last, err := r.deps.ReadLast(ctx, r.Request.Namespace, r.Request.Name)
@@ -79,7 +79,7 @@ func (r *request) verifyImages(ctx context.Context, key string, release versions
 }
 
 // requireImages returns an error if an image is not signed as required, or if an image is missing:
-// nothing is deployed then, extenders of the scheduler included.
+// nothing is deployed then, the scheduler's extenders included.
 func (r *request) requireImages() error {
 	if s := r.Signature; s != nil && s.Err != nil {
 		return s.Err

@@ -29,8 +29,8 @@ import (
 
 // Sysdump writes the data for a bug report to a file, which is replaced when the archive is
 // complete. Only its owner may read it. Without a name in the spec it contains all schedulers and
-// extenders. version is the version of pmk-sched, and status reads the status of all that
-// pmk-sched manages.
+// extenders. version is pmk-sched's version, and status reads the status of all that pmk-sched
+// manages.
 func Sysdump(
 	ctx context.Context, s *session.Session, sp *spec.Spec, file, version string, status func(context.Context) (any,
 		error),
@@ -91,7 +91,7 @@ func (d *dump) write(ctx context.Context) error {
 	})
 }
 
-// learnClient makes the redactor learn the credentials of the client.
+// learnClient makes the redactor learn the client's credentials.
 func (d *dump) learnClient() {
 	for _, secret := range []string{d.cfg.BearerToken, d.cfg.Password} {
 		d.redact.Learn([]byte(secret))
@@ -110,7 +110,7 @@ func (d *dump) learnClient() {
 	}
 }
 
-// inspectCluster reads the managed objects, and the results of `detect` and `status`.
+// inspectCluster reads the managed objects, and the results from `detect` and `status`.
 func (d *dump) inspectCluster(ctx context.Context) error {
 	release, err := inspect.ServerRelease(d.cfg)
 	if err != nil {
@@ -150,7 +150,7 @@ func (d *dump) inspectCluster(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// learnObject makes the redactor learn the values of a Secret.
+// learnObject makes the redactor learn a Secret's values.
 func (d *dump) learnObject(o *unstructured.Unstructured) {
 	if o.GetKind() != "Secret" {
 		return
@@ -170,7 +170,7 @@ func (d *dump) learnObject(o *unstructured.Unstructured) {
 }
 
 // revisions writes the revisions of all schedulers and extenders, with their objects, and the
-// credentials of the schedulers.
+// schedulers' credentials.
 func (d *dump) revisions(ctx context.Context) {
 	for _, o := range d.managed {
 		name := o.GetLabels()[ownership.LabelInstance]
@@ -194,7 +194,7 @@ func (d *dump) revisions(ctx context.Context) {
 }
 
 // history writes the revisions of a scheduler or extender. It reads them one after the other,
-// twice: the values of all Secrets are known before anything is written.
+// twice: the values in all Secrets are known before anything is written.
 func (d *dump) history(ctx context.Context, namespace, name, where string) error {
 	revisions, err := d.deps.Ledger.Revisions(ctx, namespace, name)
 	if err != nil {
@@ -226,7 +226,7 @@ func (d *dump) history(ctx context.Context, namespace, name, where string) error
 	return nil
 }
 
-// objectFile is the name of the file of an object.
+// objectFile is the name of an object's file.
 func objectFile(o *unstructured.Unstructured) string {
 	return strings.ReplaceAll(kubeapi.ObjectName(o.GetKind(), o.GetNamespace(), o.GetName()), "/", "_") + ".yaml"
 }

@@ -22,22 +22,22 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// UpgradeOptions describe the upgrade of a scheduler.
+// UpgradeOptions describe a scheduler's upgrade.
 type UpgradeOptions struct {
 	// Spec names the scheduler and its file. If it has an image, that image was built elsewhere;
-	// otherwise the image is built. Its branch is the release of the image, or auto for the release
-	// of the API server.
+	// otherwise the image is built. Its branch is the image's release, or auto for the API server's
+	// release.
 	Spec *spec.Spec
-	// Base and Busybox are the base of the image that is built. If both are empty, it is the base
-	// of the former image.
+	// Base and Busybox are the base for the image that is built. If both are empty, it is the former
+	// image's base.
 	Base, Busybox string
-	// Deploy is how the scheduler is rolled out.
+	// Deploy has the options for the rollout.
 	Deploy deploy.RunOptions
-	// Confirm asks for an image to build whose name comes out of the cluster.
+	// Confirm asks for an image to build whose name comes from the cluster.
 	Confirm Confirm
 }
 
-// Upgrade describes the upgrade of one scheduler. The fields after Due are set only if it is due.
+// Upgrade describes one scheduler's upgrade. The fields after Due are set only if it is due.
 type Upgrade struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
@@ -50,12 +50,12 @@ type Upgrade struct {
 	NewImage string   `json:"newImage,omitempty"`
 	Build    bool     `json:"build,omitempty"`
 	Plugins  []string `json:"plugins,omitempty"`
-	// From and To are config APIs. Changes and Warnings describe the conversion of the configuration.
+	// From and To are config APIs. Changes and Warnings describe the configuration's conversion.
 	From     string   `json:"from,omitempty"`
 	To       string   `json:"to,omitempty"`
 	Changes  []string `json:"changes,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// KnownProblems are the known problems of Target that the scheduler meets.
+	// KnownProblems are Target's known problems that the scheduler meets.
 	KnownProblems []string `json:"knownProblems,omitempty"`
 	// Blocked is the reason why the scheduler cannot be upgraded, and Needs are remedies.
 	Blocked string   `json:"blocked,omitempty"`
@@ -64,7 +64,7 @@ type Upgrade struct {
 	Command string `json:"command,omitempty"`
 }
 
-// upgradeRun is the upgrade of one scheduler.
+// upgradeRun is one scheduler's upgrade.
 type upgradeRun struct {
 	*session.Session
 	o         UpgradeOptions
@@ -110,7 +110,7 @@ func newUpgrade(ctx context.Context, s *session.Session, d deploy.Deps, o Upgrad
 	return u, nil
 }
 
-// lastDeployed returns the current revision of the scheduler.
+// lastDeployed returns the scheduler's current revision.
 func (u *upgradeRun) lastDeployed(ctx context.Context) (*apply.Revision, error) {
 	sp := u.o.Spec
 	last, err := u.deps.Ledger.LastDeployed(ctx, sp.Namespace, sp.Name)
@@ -179,7 +179,7 @@ func (u *upgradeRun) describeAgain(ctx context.Context) error {
 	return err
 }
 
-// Place sets the base of the image that is built, and where it goes: an image without a registry
+// Place sets the base for the image that is built, and its destination: an image without a registry
 // goes to this machine's containerd.
 func (o UpgradeOptions) Place(build *spec.BuildFlags, name string) {
 	build.Tag = name
@@ -198,7 +198,7 @@ func (o UpgradeOptions) Place(build *spec.BuildFlags, name string) {
 func (u *upgradeRun) credentials() string {
 	mode := u.installed.Credentials
 	if own := u.info.Credentials; mode == deploy.CredentialsNode && own.Kubeconfig != "" && !own.OtherCluster {
-		return v1alpha1.Auto // deploy chooses it here, and the address of the API server with it
+		return v1alpha1.Auto // deploy chooses it here, and the API server's address with it
 	}
 	return mode
 }
@@ -226,9 +226,9 @@ func (u *upgradeRun) describe(plan *deploy.Plan, r *request) error {
 	return nil
 }
 
-// RunUpgrade deploys a scheduler again at the release of the API server. It builds the image with
-// the same plugins, converts the configuration, rolls out, verifies, and restores the former
-// revision if anything fails. It does nothing unless the upgrade is due.
+// RunUpgrade deploys a scheduler again at the API server's release. It builds the image with the
+// same plugins, converts the configuration, rolls out, verifies, and restores the former revision
+// if anything fails. It does nothing unless the upgrade is due.
 func RunUpgrade(ctx context.Context, s *session.Session, o UpgradeOptions) (*Upgrade, *deploy.Outcome, error) {
 	d, err := deploy.Connect(s)
 	if err != nil {
@@ -259,7 +259,7 @@ func RunUpgrade(ctx context.Context, s *session.Session, o UpgradeOptions) (*Upg
 	return u.report, outcome, err
 }
 
-// planConfirmed plans the upgrade if the user confirms the recorded name and code of its image.
+// planConfirmed plans the upgrade if the user confirms its image's recorded name and code.
 func (u *upgradeRun) planConfirmed(ctx context.Context) error {
 	if err := u.describeAgain(ctx); err != nil {
 		return err
@@ -272,7 +272,7 @@ func (u *upgradeRun) planConfirmed(ctx context.Context) error {
 	return u.plan(ctx)
 }
 
-// verifyTime is how long the upgraded scheduler may take to bind a pod.
+// verifyTime is the time that the upgraded scheduler may take to bind a pod.
 const verifyTime = time.Minute
 
 // deploy deploys the scheduler at the target, in place of the revision that the plan was made from.

@@ -26,7 +26,7 @@ func (s Scheduler) args() ([]string, error) {
 	if policy := s.policyName(); policy != "" {
 		line.Process = append(line.Process, "--policy-configmap="+policy, "--policy-configmap-namespace="+s.Namespace)
 	}
-	if !s.Credentials.HostNetwork() { // the kubelet cannot probe the loopback address of the pod
+	if !s.Credentials.HostNetwork() { // the kubelet cannot probe the pod's loopback address
 		line.Configured = slices.DeleteFunc(line.Configured,
 			func(arg string) bool { return strings.HasPrefix(arg, "--bind-address=") })
 	}

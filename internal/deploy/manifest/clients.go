@@ -28,8 +28,8 @@ func (c ClientCertificate) String() string { return "a client certificate" }
 // GoString is like String, so that %#v does not print the key.
 func (c ClientCertificate) GoString() string { return c.String() }
 
-// ExtenderClientPaths returns the paths in the pod of the client certificate and key for an
-// extender.
+// ExtenderClientPaths returns the paths to the client certificate and key for an extender in the
+// pod.
 func ExtenderClientPaths(extender string) (cert, key string) {
 	return extenderClientsDir + "/" + extender + ".crt", extenderClientsDir + "/" + extender + ".key"
 }

@@ -15,7 +15,7 @@ import (
 
 // Credentials modes.
 const (
-	// ModeNode mounts the certificate and key of the node's scheduler kubeconfig from a Secret; the
+	// ModeNode mounts the certificate and key in the node's scheduler kubeconfig from a Secret; the
 	// kubeconfig is a ConfigMap that refers to them by path.
 	ModeNode = "node"
 	// ModeNodeInline keeps the whole kubeconfig in a ConfigMap, including the private key: everyone
@@ -24,7 +24,7 @@ const (
 	// ModeHostPath mounts the node's own kubeconfig. Nothing is copied, and a renewed file takes
 	// effect when the container restarts. Only root can read such files, so the scheduler runs as
 	// root, without capabilities. Only the file is mounted: its directory also holds the
-	// administrator's kubeconfig and, with kubeadm, the private keys of the cluster.
+	// administrator's kubeconfig and, with kubeadm, the cluster's private keys.
 	ModeHostPath = "hostpath"
 	// ModeServiceAccount uses the ServiceAccount token that the kubelet mounts and renews. No key
 	// leaves a node.
@@ -36,7 +36,7 @@ func Modes() []string { return []string{ModeNode, ModeNodeInline, ModeHostPath, 
 
 const (
 	tokenDir = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// InClusterServer is the URL of the API server for pods.
+	// InClusterServer is the API server's URL for pods.
 	InClusterServer = "https://kubernetes.default.svc"
 )
 
@@ -44,18 +44,18 @@ const (
 type Credentials struct {
 	// Mode is one of [Modes].
 	Mode string
-	// User is the common name of the client certificate, which is granted the rights; usually
+	// User is the client certificate's common name, which is granted the rights; usually
 	// system:kube-scheduler. Not used by serviceaccount.
 	User string
-	// Server is the URL of the API server. Empty means the Service of the API server for
-	// serviceaccount, and unknown for hostpath.
+	// Server is the API server's URL. Empty means the API server's Service for serviceaccount, and
+	// unknown for hostpath.
 	Server string
 	// ServerName is the name in the API server's certificate if it is not the host of Server.
 	ServerName string
 	// CA, Cert and Key are PEM, for node and node-inline.
 	CA, Cert []byte
 	Key      []byte `json:"-"`
-	// HostPath is the path of the kubeconfig on the node, for hostpath.
+	// HostPath is the kubeconfig's path on the node, for hostpath.
 	HostPath string
 }
 
@@ -112,7 +112,7 @@ func (c Credentials) validateServer(name string) error {
 	return nil
 }
 
-// Warnings describes the exposure of the credentials.
+// Warnings describes how exposed the credentials are.
 func (c Credentials) Warnings() []string {
 	switch c.Mode {
 	case ModeNodeInline:
@@ -127,7 +127,7 @@ func (c Credentials) Warnings() []string {
 }
 
 // HostNetwork reports whether the API server can be reached only from the node itself: its address
-// is on loopback, unknown, or a name that may be in the hosts file of the node. An IP address or a
+// is on loopback, unknown, or a name that may be in the node's hosts file. An IP address or a
 // Service can be reached from the pod network.
 func (c Credentials) HostNetwork() bool {
 	c = c.withDefaults()

@@ -31,14 +31,14 @@ const (
 
 	masterTaint       = "node-role.kubernetes.io/master"
 	controlPlaneTaint = "node-role.kubernetes.io/control-plane"
-	// criticalTaint keeps all pods but the critical ones from nodes for the components of a cluster,
-	// such as the system node pools of AKS.
+	// criticalTaint keeps all pods but the critical ones from nodes for cluster components, such as
+	// the system node pools in AKS.
 	criticalTaint = "CriticalAddonsOnly"
 
 	defaultPriorityClass = "system-cluster-critical"
 )
 
-// deployment returns the Deployment of the scheduler. A rollout replaces one pod after the other.
+// deployment returns the scheduler's Deployment. A rollout replaces one pod after the other.
 func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *appsv1.Deployment {
 	surge, unavailable := intstr.FromInt32(0), intstr.FromInt32(1)
 	if s.Surges() {
@@ -69,12 +69,12 @@ func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *ap
 // annotationRestarted changes a pod template, so that its pods are replaced.
 const annotationRestarted = "pmk-sched.io/restarted"
 
-// annotationSignedBy of a Deployment identifies the key that must have signed its image. It is not
-// part of the pod template: another key replaces no pods.
+// annotationSignedBy on a Deployment identifies the key that must have signed its image. It is not
+// in the pod template: another key replaces no pods.
 const annotationSignedBy = "pmk-sched.io/signed-by"
 
-// SignedBy returns the identifier of the key that must have signed the image of the scheduler with
-// these objects, or "" if none is required.
+// SignedBy returns the identifier of the key that must have signed the image in a scheduler's
+// objects, or "" if none is required.
 func SignedBy(objects []*unstructured.Unstructured) string {
 	for _, o := range objects {
 		if id := o.GetAnnotations()[annotationSignedBy]; id != "" {
@@ -158,7 +158,7 @@ func (s Scheduler) resources() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}
 }
 
-// timing is the delay and period of a probe in seconds, and its failure threshold.
+// timing is a probe's delay and period in seconds, and its failure threshold.
 type timing struct{ delay, period, failures int32 }
 
 // probe requests the secure port, which serves health to everyone. The kubelet uses the pod IP
@@ -175,10 +175,10 @@ func (s Scheduler) probe(path string, args []string, t timing) *corev1.Probe {
 	}
 }
 
-// readinessPath returns the path of the readiness probe. From 1.31 it checks that the caches are
-// filled (sched-handler-sync in cmd/kube-scheduler/app/server.go). With delayCacheUntilActive a
-// standby fills its caches only when it leads and would never be ready: a rollout of several
-// replicas would not finish. A single replica leads, so the check stays.
+// readinessPath returns the readiness probe's path. From 1.31 it checks that the caches are filled
+// (sched-handler-sync in cmd/kube-scheduler/app/server.go). With delayCacheUntilActive a standby
+// fills its caches only when it leads and would never be ready: a rollout with several replicas
+// would not finish. A single replica leads, so the check stays.
 func (s Scheduler) readinessPath(rules versions.Rules) string {
 	configuration, _ := profiles.Summarize(s.Configuration.YAML)
 	if rules.ReadinessPath == "/readyz" && s.Replicas > 1 && configuration.DelayCacheUntilActive {
@@ -207,7 +207,7 @@ func (s Scheduler) podSecurity() *corev1.PodSecurityContext {
 	return security
 }
 
-// priorityClass returns the name of the priority class of pods: the chosen one, or the default.
+// priorityClass returns the priority class name for pods: the chosen one, or the default.
 func priorityClass(chosen string) string {
 	switch chosen {
 	case "":
@@ -225,9 +225,9 @@ func (s Scheduler) tolerations() []corev1.Toleration {
 	return Tolerations(nil, nil)
 }
 
-// Tolerations returns the tolerations for the usual taints of control-plane nodes, for
-// CriticalAddonsOnly and for taints with the given keys, each with any value and effect: values are
-// empty with kubeadm and "true" with PMK. The tolerations in others follow.
+// Tolerations returns the tolerations for control-plane nodes' usual taints, for CriticalAddonsOnly
+// and for taints with the given keys, each with any value and effect: values are empty with kubeadm
+// and "true" with PMK. The tolerations in others follow.
 func Tolerations(taints []string, others []corev1.Toleration) []corev1.Toleration {
 	tolerations := []corev1.Toleration{}
 	keys := slices.Sorted(slices.Values(taints))
@@ -268,8 +268,8 @@ const (
 	simulatedValue = "kwok"
 )
 
-// nodeRequirements returns the requirements of the node selector, and of the image. Without a node
-// selector, they exclude simulated nodes, and nodes of Windows, which managed clusters can have.
+// nodeRequirements returns the requirements from the node selector and the image. Without a node
+// selector, they exclude simulated nodes, and Windows nodes, which managed clusters can have.
 func (s Scheduler) nodeRequirements() (requirements []corev1.NodeSelectorRequirement) {
 	if len(s.Architectures) > 0 {
 		requirements = append(requirements, corev1.NodeSelectorRequirement{Key: corev1.LabelArchStable,
@@ -307,9 +307,9 @@ func (s Scheduler) apart() *corev1.PodAntiAffinity {
 	}}
 }
 
-// spread puts replicas that may run on any node into different zones and on different nodes. The
-// loss of a zone must not keep a replica from starting, and nodes may have no zone: the constraints
-// are preferences. Unlike affinity, they do not count a pod that is being deleted
+// spread puts replicas that may run on any node into different zones and on different nodes. A lost
+// zone must not keep a replica from starting, and nodes may have no zone: the constraints are
+// preferences. Unlike affinity, they do not count a pod that is being deleted
 // (pkg/scheduler/framework/plugins/podtopologyspread).
 func (s Scheduler) spread() []corev1.TopologySpreadConstraint {
 	if !s.spreads() {

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// ExtenderContainerName is the name of the container in the pods of an extender.
+	// ExtenderContainerName is the name of the container in an extender's pods.
 	ExtenderContainerName = "pmk-extender"
-	// ExtenderPort is the port of an extender's pods; its Service has 443.
+	// ExtenderPort is the port on an extender's pods; its Service has 443.
 	ExtenderPort = 8443
 
 	extenderProgram   = "/usr/local/bin/pmk-extender"
@@ -32,15 +32,14 @@ const (
 	extenderTLSDir    = "/etc/pmk-extender/tls"
 	extenderService   = 443
 	extenderReplicas  = 2
-	// extenderGrace is the termination grace period of an extender in seconds: it answers open
-	// requests.
+	// extenderGrace is an extender's termination grace period in seconds: it answers open requests.
 	extenderGrace = 30
 	// extenderReadiness excludes the policies: an extender without metrics still answers,
 	// neutrally, and a Service without ready pods would not answer at all.
 	extenderReadiness = "/readyz?exclude=policies"
 )
 
-// Policy is one policy of an extender: an element of policies in the configuration of pmk-extender.
+// Policy is one policy for an extender: an element of policies in pmk-extender's configuration.
 type Policy struct {
 	Name   string         `json:"name"`
 	Weight int64          `json:"weight,omitempty"`
@@ -66,15 +65,15 @@ type Extender struct {
 	// Name is the name of the Deployment and the Service; see [ValidateName]. Namespace defaults to
 	// kube-system.
 	Name, Namespace string
-	// Release is the release of the API server.
+	// Release is the API server's release.
 	Release    versions.Release
 	Image      string
 	PullPolicy corev1.PullPolicy
 	// Policies are the policies that it serves, Rules the RBAC rules that they need.
 	Policies []Policy
 	Rules    []rbacv1.PolicyRule
-	// Call is how schedulers call the extender: it serves their verbs only. With a bind verb it has
-	// the right to bind pods.
+	// Call describes how schedulers call the extender: it serves their verbs only. With a bind verb it
+	// has the right to bind pods.
 	Call profiles.Extender
 	// Anonymous serves every verb but bind without a client certificate, for a scheduler that cannot
 	// present one.
@@ -101,11 +100,11 @@ type Extender struct {
 	Version string
 }
 
-// AnnotationNodes is set on the Deployment of an extender: the nodes whose default scheduler calls
-// it, separated by commas.
+// AnnotationNodes is set on an extender's Deployment: the nodes whose default scheduler calls it,
+// separated by commas.
 const AnnotationNodes = "pmk-sched.io/default-scheduler-of"
 
-// ExtenderObjects returns every object of an extender in the order in which to apply them.
+// ExtenderObjects returns every object for an extender in the order in which to apply them.
 func ExtenderObjects(e Extender) ([]*unstructured.Unstructured, error) {
 	e.Namespace = cmp.Or(e.Namespace, metav1.NamespaceSystem)
 	e.Replicas = cmp.Or(e.Replicas, extenderReplicas)
@@ -209,8 +208,8 @@ func (e Extender) role() *rbacv1.ClusterRole {
 
 func (e Extender) binding() *rbacv1.ClusterRoleBinding { return rbac.ExtenderRoleBinding(e.rights()) }
 
-// ExtenderAuthority is the name of the Secret with the CA of an extender. No pod mounts it; the
-// next deployment signs with it.
+// ExtenderAuthority is the name of the Secret with an extender's CA. No pod mounts it; the next
+// deployment signs with it.
 func ExtenderAuthority(name string) string { return name + "-ca" }
 
 func (e Extender) authority() *corev1.Secret {
@@ -227,7 +226,7 @@ func (e Extender) client() *corev1.Secret {
 		map[string][]byte{"tls.crt": e.Certificates.Client, "tls.key": e.Certificates.ClientKey})
 }
 
-// ExtenderServing is the name prefix of the Secret with the serving certificate of an extender.
+// ExtenderServing is the name prefix of the Secret with an extender's serving certificate.
 func ExtenderServing(name string) string { return name + "-tls" }
 
 func (e Extender) serving() *corev1.Secret {
@@ -262,9 +261,9 @@ func (e Extender) service() *corev1.Service {
 	}
 }
 
-// networkPolicy admits requests to the port of the extender and nothing else. It admits every
-// source, because schedulers are on the host network, whose addresses no selector matches; the
-// client certificate identifies them.
+// networkPolicy admits requests to the extender's port and nothing else. It admits every source,
+// because schedulers are on the host network, whose addresses no selector matches; the client
+// certificate identifies them.
 func (e Extender) networkPolicy() *networkingv1.NetworkPolicy {
 	port, protocol := intstr.FromInt32(ExtenderPort), corev1.ProtocolTCP
 	return &networkingv1.NetworkPolicy{

@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// configuration returns the ConfigMap with the configuration of pmk-extender.
+// configuration returns the ConfigMap with pmk-extender's configuration.
 func (e Extender) configuration() (*corev1.ConfigMap, error) {
 	tls := map[string]any{
 		"certFile": extenderTLSDir + "/tls.crt", "keyFile": extenderTLSDir + "/tls.key", "clientCAFile": extenderTLSDir +
@@ -41,7 +41,7 @@ func verbs(call profiles.Extender) []string {
 		func(v string) bool { return v == "" })
 }
 
-// extenderConfiguration returns the configuration of pmk-extender.
+// extenderConfiguration returns pmk-extender's configuration.
 func extenderConfiguration(policies []Policy, call profiles.Extender, listen string,
 	tls map[string]any) ([]byte, error) {
 	content := map[string]any{

@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// deployment returns the Deployment of the extender. A rollout starts the new pods first, so that
-// one always answers.
+// deployment returns the extender's Deployment. A rollout starts the new pods first, so that one
+// always answers.
 func (e Extender) deployment(configMap, tls string) *appsv1.Deployment {
 	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
 	meta := e.meta(e.Name)
@@ -108,8 +108,8 @@ func extenderResources(r corev1.ResourceRequirements) corev1.ResourceRequirement
 	}
 }
 
-// memoryLimit sets the memory limit of the Go runtime to nine tenths of the container's memory
-// limit: pmk-extender charges its requests against it.
+// memoryLimit sets the Go runtime's memory limit to nine tenths of the container's memory limit:
+// pmk-extender charges its requests against it.
 func memoryLimit(r corev1.ResourceRequirements) []corev1.EnvVar {
 	limit := r.Limits.Memory().Value()
 	if limit == 0 {
@@ -118,15 +118,15 @@ func memoryLimit(r corev1.ResourceRequirements) []corev1.EnvVar {
 	return []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: strconv.FormatInt(limit/10*9, 10)}}
 }
 
-// confined drops all privileges of a container.
+// confined drops all privileges from a container.
 func confined() *corev1.SecurityContext {
 	no, security := false, ownership.Confined()
 	security.Privileged = &no
 	return security
 }
 
-// ExtenderHost is the server name in the certificate of an extender. A client that uses the IP
-// address of the Service must expect this name.
+// ExtenderHost is the server name in an extender's certificate. A client that uses the Service's IP
+// address must expect this name.
 func ExtenderHost(name, namespace string) string {
 	return strings.Join([]string{name, namespace, "svc"}, ".")
 }

@@ -1,4 +1,4 @@
-// Package manifest builds every object of a second scheduler, in the order in which they are
+// Package manifest builds every object for a second scheduler, in the order in which they are
 // applied: typed, one function per object, then as unstructured data. It does no I/O, and the same
 // input gives the same bytes.
 //
@@ -6,7 +6,7 @@
 // content in their name. A new configuration is therefore a new object and a rollout, and a
 // rollback finds the old object.
 //
-// Only fields that the API servers of all supported releases know are set.
+// Only fields that API servers know in all supported releases are set.
 package manifest
 
 import (
@@ -33,13 +33,13 @@ import (
 // ContainerName is the name of the container in the scheduler's pods.
 const ContainerName = "kube-scheduler"
 
-// Program is the path of the scheduler in its image, which the container runs.
+// Program is the scheduler's path in its image, which the container runs.
 const Program = "/usr/local/bin/kube-scheduler"
 
-// ConfigPath returns the path of the scheduler configuration in the pod.
+// ConfigPath returns the scheduler configuration's path in the pod.
 func ConfigPath(name string) string { return configDir(name) + "/" + name + ".yaml" }
 
-// KubeconfigPath returns the path of the kubeconfig in the pod.
+// KubeconfigPath returns the kubeconfig's path in the pod.
 func KubeconfigPath(name string) string { return kubeconfigDir + "/" + kubeconfigKey(name) }
 
 func configDir(name string) string     { return "/etc/kubernetes/" + name }
@@ -57,7 +57,7 @@ type Scheduler struct {
 	Name, Namespace string
 	// Release is the Kubernetes release of the kube-scheduler in the image.
 	Release versions.Release
-	// Image is the image reference. An empty PullPolicy is the default of the cluster.
+	// Image is the image reference. An empty PullPolicy is the cluster's default.
 	Image      string
 	PullPolicy corev1.PullPolicy
 	// SignedBy identifies the key that must have signed the image. If it is empty, none is required.
@@ -75,12 +75,12 @@ type Scheduler struct {
 	Architectures []string `json:",omitempty"`
 	// Tolerations replace the default ones; see [Tolerations].
 	Tolerations []corev1.Toleration
-	// PriorityClass is the priority class of the pods, by default system-cluster-critical, or
+	// PriorityClass is the pods' priority class, by default system-cluster-critical, or
 	// [v1alpha1.NoPriorityClass].
 	PriorityClass string `json:",omitempty"`
 	// Replicas defaults to 1. More than one needs leader election.
 	Replicas int32
-	// Shortage is how many replicas have no node now; see [TolerateShortage].
+	// Shortage is the number of replicas that have no node now; see [TolerateShortage].
 	Shortage int
 	// Port is the secure port. The default is the default scheduler's plus one.
 	Port int
@@ -89,8 +89,8 @@ type Scheduler struct {
 	Args []string
 	// Resources of the container. The default is a request of 0.1 CPU.
 	Resources corev1.ResourceRequirements
-	// AssignedUser leaves the user and the groups of the pod to the API server, as OpenShift assigns
-	// them in most namespaces.
+	// AssignedUser leaves the pod's user and groups to the API server, as OpenShift assigns them in
+	// most namespaces.
 	AssignedUser bool `json:",omitempty"`
 	// Restarted is a time that replaces the pods when it changes, or empty.
 	Restarted string `json:",omitempty"`
@@ -100,14 +100,14 @@ type Scheduler struct {
 	PluginRules []rbacv1.PolicyRule
 	// NoAuthenticationReader leaves out the RoleBinding in kube-system; see [rbac.Options].
 	NoAuthenticationReader bool `json:",omitempty"`
-	// ExtenderClients are the client certificates for extenders, by the name of the extender; they
-	// are mounted at [ExtenderClientPaths].
+	// ExtenderClients are the client certificates for extenders, by the extender's name; they are
+	// mounted at [ExtenderClientPaths].
 	ExtenderClients map[string]ClientCertificate
 	// Wirings are extenders that pmk-sched deploys. The configuration calls them.
 	Wirings []Wiring `json:",omitempty"`
 }
 
-// Objects returns every object of the scheduler in the order in which to apply them: the account
+// Objects returns every object for the scheduler in the order in which to apply them: the account
 // and its rights, the mounted objects, the Deployment.
 func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
 	s = s.withDefaults()
@@ -194,7 +194,7 @@ func (s Scheduler) rbacOptions() rbac.Options {
 	}
 }
 
-// subject is the identity of the credentials, and the only one that is granted rights.
+// subject is the credentials' identity, and the only one that is granted rights.
 func (s Scheduler) subject() rbac.Subject {
 	if s.Credentials.Mode == ModeServiceAccount {
 		return rbac.ServiceAccountSubject(s.Namespace, s.Name)
@@ -202,13 +202,13 @@ func (s Scheduler) subject() rbac.Subject {
 	return rbac.User(s.Credentials.User)
 }
 
-// SelectorLabels returns the labels that select the pods of this scheduler only. The labels
-// component and tier alone would also select static pods of the control plane.
+// SelectorLabels returns the labels that select only this scheduler's pods. The labels component
+// and tier alone would also select the control plane's static pods.
 func (s Scheduler) SelectorLabels() map[string]string {
 	return map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: s.Name}
 }
 
-// labels are the labels of every object.
+// labels are the labels on every object.
 func (s Scheduler) labels() map[string]string {
 	labels := s.podLabels()
 	if version := labelValue(s.Version); version != "" {

@@ -6,11 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Names of volumes of the scheduler's pods.
+// Volume names in the scheduler's pods.
 const (
 	// KubeconfigVolume is the volume with the kubeconfig: a ConfigMap, or the node's own file.
 	KubeconfigVolume = "kubeconfig-file"
-	// CredentialsVolume is the volume with the Secret of certificate and key.
+	// CredentialsVolume is the volume with the Secret that has certificate and key.
 	CredentialsVolume = "credentials"
 )
 
@@ -95,8 +95,8 @@ func configMapVolume(name, configMap string) corev1.Volume {
 	}}}
 }
 
-// secretVolume returns a volume that only the group of the pod can read. The pod's fsGroup is the
-// group of its user.
+// secretVolume returns a volume that only the pod's group can read. The pod's fsGroup is its user's
+// group.
 func secretVolume(name, secret string) corev1.Volume {
 	mode := int32(0o440)
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{

@@ -17,7 +17,7 @@ import (
 type RulesFunc = func(args []byte) ([]rbacv1.PolicyRule, error)
 
 // PluginRules returns the rules that the enabled plugins need with the arguments in the
-// configuration, in addition to granted. The notes describe the rules of each plugin.
+// configuration, in addition to granted. The notes describe the rules for each plugin.
 func PluginRules(configuration *profiles.Rendered, needs map[string]RulesFunc,
 	granted []rbacv1.PolicyRule) (rules []rbacv1.PolicyRule, notes []string, err error) {
 	rules = slices.Clone(granted)
@@ -49,7 +49,7 @@ func HasRule(rules []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return DescribeRule(r) == DescribeRule(rule) })
 }
 
-// DescribeRule describes the permissions of a rule: "patch pods".
+// DescribeRule describes a rule's permissions: "patch pods".
 func DescribeRule(r rbacv1.PolicyRule) string {
 	var what []string
 	for _, resource := range r.Resources {

@@ -9,8 +9,8 @@ import (
 // (pkg/scheduler/apis/config/types.go).
 const policyKey = "policy.cfg"
 
-// PolicyConfigMap returns the ConfigMap with the legacy Policy of a scheduler. Its name has a hash
-// of the Policy.
+// PolicyConfigMap returns the ConfigMap with a scheduler's legacy Policy. Its name has a hash of
+// the Policy.
 func PolicyConfigMap(scheduler, namespace string, labels map[string]string, policy []byte) *corev1.ConfigMap {
 	immutable := true
 	return &corev1.ConfigMap{
@@ -27,7 +27,7 @@ func (s Scheduler) policyMap() *corev1.ConfigMap {
 	return PolicyConfigMap(s.Name, s.Namespace, s.labels(), s.Configuration.Policy)
 }
 
-// policyName is the name of policyMap, or "" without a Policy.
+// policyName is policyMap's name, or "" without a Policy.
 func (s Scheduler) policyName() string {
 	if len(s.Configuration.Policy) == 0 {
 		return ""

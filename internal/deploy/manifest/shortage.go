@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TolerateShortage returns the objects of a scheduler with a rollout that does not wait for
-// replicas that have no node now: shortage is their number. Without it a rollout replaces one
-// replica at a time, and would never replace one while another is unavailable. It changes only
-// Deployments on the host network, where each replica needs its own node.
+// TolerateShortage returns a scheduler's objects with a rollout that does not wait for replicas
+// that have no node now: shortage is their number. Without it a rollout replaces one replica at a
+// time, and would never replace one while another is unavailable. It changes only Deployments on
+// the host network, where each replica needs its own node.
 func TolerateShortage(objects []*unstructured.Unstructured, shortage int) ([]*unstructured.Unstructured, error) {
 	changed := slices.Clone(objects)
 	for i, o := range changed {

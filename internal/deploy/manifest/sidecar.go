@@ -138,7 +138,7 @@ func (w *wirer) sidecarPorts(port int32) []corev1.ContainerPort {
 }
 
 // sidecarProbe probes the sidecar on loopback. The kubelet can do so only on the host network.
-// Elsewhere the probe runs busybox, which every image of pmk-sched has.
+// Elsewhere the probe runs busybox, which every pmk-sched image has.
 func (w *wirer) sidecarProbe(path string, port int32, t timing) *corev1.Probe {
 	if w.pod.HostNetwork {
 		return httpProbe(corev1.HTTPGetAction{Host: "127.0.0.1", Path: path, Port: intstr.FromInt32(port),

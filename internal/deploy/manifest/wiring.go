@@ -16,7 +16,7 @@ import (
 
 // Wiring is an extender that a scheduler calls: at a Service, or in the scheduler's own pod.
 type Wiring struct {
-	// Extender is its entry in the scheduler configuration. Name is the name of the extender.
+	// Extender is its entry in the scheduler configuration. Name is the extender's name.
 	Extender profiles.Extender `json:"extender"`
 	// Sidecar runs the extender in the scheduler's pod.
 	Sidecar *Sidecar `json:"sidecar,omitempty"`
@@ -28,7 +28,7 @@ type Wiring struct {
 	Alone bool `json:"alone,omitempty"`
 }
 
-// Sidecar is an extender in the pod of a scheduler: it listens on loopback and uses the scheduler's
+// Sidecar is an extender in a scheduler's pod: it listens on loopback and uses the scheduler's
 // identity.
 type Sidecar struct {
 	Image      string            `json:"image"`
@@ -43,25 +43,24 @@ type Sidecar struct {
 }
 
 const (
-	// LabelExtender is the label that names the extender of an object of a scheduler.
+	// LabelExtender is the label that names the extender to which a scheduler's object belongs.
 	LabelExtender = "pmk-sched.io/extender"
 
-	// wired is the name prefix of containers and volumes of extenders.
+	// wired is the name prefix for extenders' containers and volumes.
 	wired = "extender-"
-	// sidecarPortStep is the distance between the secure port of a scheduler and the ports of its
-	// sidecars.
+	// sidecarPortStep is the distance between a scheduler's secure port and the ports of its sidecars.
 	sidecarPortStep = 1000
 	lastPort        = 65535
 )
 
-// ClientDir is the directory of the client certificate for an extender in the scheduler's pod.
+// ClientDir is the directory with the client certificate for an extender in the scheduler's pod.
 func ClientDir(extender string) string { return "/etc/kubernetes/extenders/" + extender }
 
-// SidecarURL is the URL of a sidecar for its scheduler.
+// SidecarURL is a sidecar's URL for its scheduler.
 func SidecarURL(port int32) string { return fmt.Sprintf("http://127.0.0.1:%d", port) }
 
-// SidecarPort is the port of the n-th sidecar, from 0, of a scheduler with the given secure port.
-// Schedulers that share the network of a node get different ports.
+// SidecarPort is the port of the n-th sidecar, from 0, for a scheduler with the given secure port.
+// Schedulers that share a node's network get different ports.
 func SidecarPort(secure, n int) (int32, error) {
 	port := secure + sidecarPortStep*(n+1)
 	if port > lastPort {
@@ -73,7 +72,7 @@ func SidecarPort(secure, n int) (int32, error) {
 	return int32(port), nil
 }
 
-// Sidecars returns the extenders that run in the pods of a Deployment of a scheduler.
+// Sidecars returns the extenders that run in the pods of a scheduler's Deployment.
 func Sidecars(d *appsv1.Deployment) []string {
 	var names []string
 	for _, c := range d.Spec.Template.Spec.Containers {
@@ -84,7 +83,7 @@ func Sidecars(d *appsv1.Deployment) []string {
 	return names
 }
 
-// Configuration returns the configuration among the objects of a scheduler.
+// Configuration returns the configuration among a scheduler's objects.
 func Configuration(objects []*unstructured.Unstructured, name string) ([]byte, error) {
 	for _, o := range objects {
 		if text, found, err := unstructured.NestedString(o.Object, "data", name+".yaml"); o.GetKind() == "ConfigMap" &&
@@ -96,18 +95,18 @@ func Configuration(objects []*unstructured.Unstructured, name string) ([]byte, e
 		"scheduler %s has no KubeSchedulerConfiguration to add an extender to", name)
 }
 
-// wirer adds extenders to the Deployment of a scheduler.
+// wirer adds extenders to a scheduler's Deployment.
 type wirer struct {
 	Scheduler
 	// pod is the pod of the scheduler, whose container is the first.
 	pod      *corev1.PodSpec
 	subjects []rbacv1.Subject
-	// added are the objects that the pods mount, and the rights of sidecars.
+	// added are the objects that the pods mount, and the sidecars' rights.
 	added []runtime.Object
 }
 
-// wire adds the extenders of the scheduler to its Deployment, and returns the other objects that
-// they need. objects are those of the scheduler without extenders.
+// wire adds the scheduler's extenders to its Deployment, and returns the other objects that they
+// need. objects are the scheduler's without extenders.
 func (s Scheduler) wire(objects []runtime.Object, d *appsv1.Deployment) ([]runtime.Object, error) {
 	w := wirer{Scheduler: s, pod: &d.Spec.Template.Spec}
 	for _, o := range objects {

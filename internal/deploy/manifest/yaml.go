@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// RenderOptions are the options of YAML.
+// RenderOptions are the options for YAML.
 type RenderOptions struct {
-	// ShowSecrets includes private keys and the data of Secrets. By default they are replaced by a
-	// word that API servers reject, so that the text is not applied by mistake.
+	// ShowSecrets includes private keys and Secrets' data. By default they are replaced by a word that
+	// API servers reject, so that the text is not applied by mistake.
 	ShowSecrets bool
 }
 
@@ -21,7 +21,7 @@ type RenderOptions struct {
 const redacted = "<redacted>"
 
 var (
-	// secretKey finds the keys of private data in kubeconfigs and scheduler configurations.
+	// secretKey finds the keys for private data in kubeconfigs and scheduler configurations.
 	secretKey   = regexp.MustCompile(`["']?[\w.-]*(?:client-key-data|keyData|token|password)["']?:`)
 	quotedValue = regexp.MustCompile(`^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')`)
 )

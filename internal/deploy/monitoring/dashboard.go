@@ -25,7 +25,7 @@ type panel struct {
 	queries            []query
 }
 
-// query is a PromQL expression, and the legend of its series.
+// query is a PromQL expression, and the legend for its series.
 type query struct{ expression, legend string }
 
 func (m monitored) panels() []panel {
@@ -66,13 +66,13 @@ func (m monitored) panels() []panel {
 	return panels
 }
 
-// Size of a panel in the grid of Grafana, which has 24 columns.
+// Panel size in Grafana's grid, which has 24 columns.
 const (
 	panelWidth, panelHeight = 8, 8
 	panelsInRow             = 3
 )
 
-// schemaVersion is the version of the dashboards of Grafana 9, which later versions read.
+// schemaVersion is the version of Grafana 9's dashboards, which later versions read.
 const schemaVersion = 36
 
 // dashboard returns the dashboard as Grafana reads it.

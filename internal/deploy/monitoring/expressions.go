@@ -2,11 +2,11 @@ package monitoring
 
 import "fmt"
 
-// apiServers selects the API servers by the job that the Prometheus operator and the examples of
-// Prometheus give them.
+// apiServers selects the API servers by the job that the Prometheus operator and Prometheus's
+// examples give them.
 const apiServers = `job=~"apiserver|kubernetes-apiservers"`
 
-// of returns the series of a metric of this scheduler, with further matchers: `result="error"`.
+// of returns this scheduler's series for a metric, with further matchers: `result="error"`.
 func (m monitored) of(metric string, matchers ...string) string {
 	text := fmt.Sprintf("%s{job=%q,namespace=%q", metric, m.objectName(), m.Namespace)
 	for _, matcher := range matchers {
@@ -16,11 +16,11 @@ func (m monitored) of(metric string, matchers ...string) string {
 }
 
 // leader is 1 for the replica that leads, and 0 for the others. Its label name is "kube-scheduler",
-// not the name of the lease (cmd/kube-scheduler/app/options/options.go, makeLeaderElectionConfig).
+// not the lease's name (cmd/kube-scheduler/app/options/options.go, makeLeaderElectionConfig).
 func (m monitored) leader() string { return m.of("leader_election_master_status") }
 
-// ofLeader returns the series of a metric of the replica that leads. Others count pending pods too,
-// and do not schedule them.
+// ofLeader returns the leading replica's series for a metric. Others count pending pods too, and do
+// not schedule them.
 func (m monitored) ofLeader(metric string, matchers ...string) string {
 	return fmt.Sprintf("(%s and on (instance) (%s == 1))", m.of(metric, matchers...), m.leader())
 }
@@ -30,12 +30,12 @@ func (m monitored) pending() string {
 	return fmt.Sprintf("sum(%s)", m.ofLeader("scheduler_pending_pods", `queue!="gated"`))
 }
 
-// rate returns how often a counter of this scheduler counts in a second, by labels.
+// rate returns how often this scheduler's counter counts in a second, by labels.
 func (m monitored) rate(metric, by string) string {
 	return fmt.Sprintf("sum by (%s) (rate(%s[5m]))", by, m.of(metric))
 }
 
-// quantile returns a quantile of a histogram of this scheduler by labels; by may be empty.
+// quantile returns a quantile for this scheduler's histogram by labels; by may be empty.
 func (m monitored) quantile(q, histogram, by string) string {
 	if by != "" {
 		by = ", " + by

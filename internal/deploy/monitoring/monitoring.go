@@ -2,8 +2,8 @@
 // objects for scraping, alerting rules and a dashboard, with the metric names of the scheduler's
 // release. It does no I/O, and the same input gives the same objects.
 //
-// The objects do not have the labels by which pmk-sched recognizes the objects of a scheduler, so
-// that a deployment does not remove them.
+// The objects do not have the labels by which pmk-sched recognizes a scheduler's objects, so that a
+// deployment does not remove them.
 package monitoring
 
 import (
@@ -17,11 +17,11 @@ import (
 
 // Scheduler describes a scheduler that takes part in leader election.
 type Scheduler struct {
-	// Name is the scheduler name and the name of its lease; Namespace has its pods.
+	// Name is the name of the scheduler and its lease; Namespace has its pods.
 	Name, Namespace string
-	// Release is the Kubernetes release of the scheduler.
+	// Release is the scheduler's Kubernetes release.
 	Release versions.Release
-	// PodLabels select the pods of the scheduler.
+	// PodLabels select the scheduler's pods.
 	PodLabels map[string]string
 	// PortName is the name of the container port that serves metrics over HTTPS.
 	PortName string
@@ -47,7 +47,7 @@ func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
 	}, nil
 }
 
-// monitored is a scheduler with the metrics of its release.
+// monitored is a scheduler with its release's metrics.
 type monitored struct {
 	Scheduler
 	metrics versions.Metrics
@@ -55,8 +55,7 @@ type monitored struct {
 
 type fields = map[string]any
 
-// objectName is the name of every object, and of the job in Prometheus: the operator uses the name
-// of the Service.
+// objectName names every object, and the job in Prometheus: the operator uses the Service's name.
 func (m monitored) objectName() string { return m.Name + "-metrics" }
 
 // labels select the Service.
@@ -68,7 +67,7 @@ func (m monitored) labels() fields {
 	}
 }
 
-// object returns an object in the namespace of the scheduler with the given fields.
+// object returns an object in the scheduler's namespace with the given fields.
 func (m monitored) object(apiVersion, kind string, content fields) *unstructured.Unstructured {
 	content["apiVersion"], content["kind"] = apiVersion, kind
 	content["metadata"] = fields{"name": m.objectName(), "namespace": m.Namespace, "labels": m.labels()}

@@ -43,8 +43,8 @@ func (m monitored) alerts() []alert {
 				m.Namespace, m.Name),
 		},
 		{
-			// The scheduler renews its lease every 2 seconds, so that its requests exceed the limit;
-			// an administrator with a certificate of a few hours makes fewer.
+			// The scheduler renews its lease every 2 seconds, so that its requests exceed the limit; an
+			// administrator with a certificate of a few hours makes fewer.
 			name: "SchedulerCertificateExpiresSoon", severity: "warning", pending: "1h", certificate: true,
 			expression: fmt.Sprintf(
 				`sum(rate(apiserver_client_certificate_expiration_seconds_bucket{%s,le=~"604800([.]0)?"}[15m])) > 0.3`, apiServers),

@@ -10,12 +10,12 @@ const (
 )
 
 // account is the identity with which Prometheus reads the metrics. It has no other permission, so
-// that the account of Prometheus itself needs none.
+// that Prometheus's own account needs none.
 func (m monitored) account() *unstructured.Unstructured {
 	return m.object("v1", "ServiceAccount", fields{"automountServiceAccountToken": false})
 }
 
-// token is filled by the cluster with a token of the account.
+// token is filled by the cluster with a token for the account.
 func (m monitored) token() *unstructured.Unstructured {
 	secret := m.object("v1", "Secret", fields{"type": "kubernetes.io/service-account-token"})
 	secret.SetAnnotations(map[string]string{"kubernetes.io/service-account.name": m.objectName()})
@@ -49,7 +49,7 @@ func (m monitored) service() *unstructured.Unstructured {
 }
 
 // serviceMonitor has Prometheus scrape every replica. The scheduler signs its serving certificate
-// itself. bearerTokenSecret is the field that every version of the operator reads.
+// itself. bearerTokenSecret is the field that every operator version reads.
 func (m monitored) serviceMonitor() *unstructured.Unstructured {
 	return m.object(operatorAPI, "ServiceMonitor", fields{"spec": fields{
 		"selector": fields{"matchLabels": m.labels()},

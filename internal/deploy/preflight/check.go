@@ -17,10 +17,11 @@ type Check struct {
 	Run func(ctx context.Context) (detail string, err error)
 }
 
-// ErrUnknown is wrapped by the error of a check that could not run, usually for lack of permission.
+// ErrUnknown is wrapped by the error from a check that could not run, usually for lack of
+// permission.
 var ErrUnknown = errors.New("could not be checked")
 
-// Status is the result of a check.
+// Status is a check's result.
 type Status string
 
 // Statuses of a check.
@@ -56,7 +57,7 @@ func (e *FailedError) Error() string {
 	return b.String()
 }
 
-// Hint returns the hints of the failed checks, each once.
+// Hint returns the failed checks' hints, each once.
 func (e *FailedError) Hint() string {
 	var hints []string
 	seen := map[string]bool{"": true}

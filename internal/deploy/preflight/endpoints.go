@@ -11,9 +11,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Endpoint is an API server that replicas of the scheduler use, as this machine reaches it.
+// Endpoint is an API server that the scheduler's replicas use, as this machine reaches it.
 type Endpoint struct {
-	// Node is the node of the API server. If it is empty, the endpoint is for any node.
+	// Node is the API server's node. If it is empty, the endpoint is for any node.
 	Node string
 	// Address is host:port. Its certificate has ServerName and is signed by CA, PEM.
 	Address, ServerName string
@@ -44,7 +44,7 @@ func (p *preflight) endpointChecks() []Check {
 }
 
 // check connects to the API server as a scheduler does, without credentials. An address that this
-// machine cannot reach may be reached by the node of a replica.
+// machine cannot reach may be reached by a replica's node.
 func (e Endpoint) check(ctx context.Context) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(e.CA)

@@ -41,8 +41,8 @@ const (
 )
 
 // ExtenderChecks returns a check for each extender that filters or scores: it sends one request
-// with names of nodes and one with nodes, for a pod that does not exist, and compares the answers.
-// A handler that reads only one of the two finds no node in the other.
+// with node names and one with nodes, for a pod that does not exist, and compares the answers. A
+// handler that reads only one of the two finds no node in the other.
 func ExtenderChecks(cfg *rest.Config, scheduler string, extenders []CalledExtender) ([]Check, error) {
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -91,7 +91,8 @@ func (q *extenderQuestion) run(ctx context.Context) (string, error) {
 	return q.compare(len(list.Items), names, whole)
 }
 
-// asked is the result of a request: the nodes that fit or that have a score, or why there is none.
+// asked is a request's result: the nodes that fit or that have a score, or the reason why there is
+// none.
 type asked struct {
 	nodes  int
 	failed string
@@ -118,14 +119,14 @@ func (q *extenderQuestion) compare(nodes int, names, whole asked) (string, error
 	return "", problem.Errorf("check the verb and the address, and the logs of the extender", "%s", detail)
 }
 
-// extenderArgs are the fields of ExtenderArgs in k8s.io/kube-scheduler/extender/v1.
+// extenderArgs are the fields in ExtenderArgs from k8s.io/kube-scheduler/extender/v1.
 type extenderArgs struct {
 	Pod       *corev1.Pod
 	Nodes     *corev1.NodeList
 	NodeNames *[]string
 }
 
-// extenderResult are the fields of ExtenderFilterResult that have nodes.
+// extenderResult are the fields in ExtenderFilterResult that have nodes.
 type extenderResult struct {
 	Nodes     *corev1.NodeList
 	NodeNames *[]string
@@ -172,7 +173,7 @@ func (q *extenderQuestion) ask(
 	return q.read(answer, names), nil
 }
 
-// read counts the nodes of an answer as a scheduler does (HTTPExtender.Filter and Prioritize in
+// read counts the nodes in an answer as a scheduler does (HTTPExtender.Filter and Prioritize in
 // pkg/scheduler/extender.go).
 func (q *extenderQuestion) read(answer []byte, names bool) asked {
 	if q.FilterVerb == "" {
@@ -209,8 +210,8 @@ func (q *extenderQuestion) pod() *corev1.Pod {
 	}
 }
 
-// client returns a client with the certificates of the scheduler. Files that are only in its pod
-// cannot be read here.
+// client returns a client with the scheduler's certificates. Files that are only in its pod cannot
+// be read here.
 func (q *extenderQuestion) client() (*http.Client, error) {
 	t := cmp.Or(q.TLS, &profiles.ExtenderTLS{})
 	// Without a certificate authority enableHTTPS accepts any certificate (makeTransport in

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// objectPage is how many nodes or pods are read at once.
+	// objectPage is the number of nodes or pods that are read at once.
 	objectPage = 250
-	// fewNodes is up to how many nodes the pods of each node are listed. With more nodes one list of
-	// all pods is read instead.
+	// fewNodes is the highest number of nodes for which each node's pods are listed. With more nodes
+	// one list with all pods is read instead.
 	fewNodes = 16
-	// maxNames is how many nodes a message lists.
+	// maxNames limits the nodes that a message lists.
 	maxNames = 16
 )
 
@@ -57,8 +57,8 @@ func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 		"no node has the label %s", p.nodes)
 }
 
-// onePlatform warns if nodes that accept the pod have several architectures: an image for one of
-// them does not start on the others.
+// onePlatform warns if nodes that accept the pod have several architectures: an image for one
+// architecture does not start on the others.
 func (p *preflight) onePlatform(ctx context.Context) (string, error) {
 	counts := map[string]int{}
 	nodes, err := p.selectedNodes(ctx)
@@ -85,7 +85,7 @@ func (p *preflight) onePlatform(ctx context.Context) (string, error) {
 		strings.Join(counted, ", "), p.Image)
 }
 
-// listOf joins the first of some texts, and counts the others.
+// listOf joins the first texts, and counts the others.
 func listOf(texts []string, separator string) string {
 	if more := len(texts) - maxNames; more > 0 {
 		texts = append(slices.Clone(texts[:maxNames]), fmt.Sprintf("and %d more", more))
@@ -97,7 +97,7 @@ func listOf(texts []string, separator string) string {
 type selectedNode struct{ name, rejection, architecture string }
 
 // selectedNodes returns the nodes that match the pod's node selector: on a hosted control plane
-// they are all nodes of the cluster. They are read once for all checks.
+// they are all nodes in the cluster. They are read once for all checks.
 func (p *preflight) selectedNodes(ctx context.Context) ([]selectedNode, error) {
 	if p.selected != nil {
 		return p.selected, nil
@@ -151,7 +151,7 @@ func (p *preflight) portFree(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// podSelectors returns the field selectors of the lists in which all pods of some nodes are.
+// podSelectors returns the field selectors for the lists that contain all pods on some nodes.
 func podSelectors(nodes map[string]bool) []string {
 	if len(nodes) > fewNodes {
 		return []string{"spec.nodeName!="}
@@ -168,7 +168,7 @@ func (p *preflight) podsOf(ctx context.Context, selector string) iter.Seq2[*core
 	return kubeapi.Pages(ctx, list, metav1.ListOptions{FieldSelector: selector, Limit: objectPage})
 }
 
-// usesHostPort reports whether a pod listens on a port of its node, according to its host ports or,
+// usesHostPort reports whether a pod listens on a port on its node, according to its host ports or,
 // in the host's network, to the flags of Kubernetes components.
 func usesHostPort(pod *corev1.Pod, port int) bool {
 	for _, container := range pod.Spec.Containers {

@@ -25,7 +25,7 @@ type permission struct {
 
 func (p permission) String() string { return kubeapi.ResourceName(p.on) }
 
-// permissions returns the permissions that a deployment of the objects needs, sorted and each once.
+// permissions returns the permissions that deploying the objects needs, sorted and each once.
 func permissions(objs []*unstructured.Unstructured, namespace string) []permission {
 	var all []permission
 	for _, obj := range objs {
@@ -59,8 +59,8 @@ func permissions(objs []*unstructured.Unstructured, namespace string) []permissi
 		func(a, b permission) bool { return a.String() == b.String() && slices.Equal(a.verbs, b.verbs) })
 }
 
-// bindingPermission returns the permission to bind the role of a binding. A user who has all
-// permissions of the role does not need it
+// bindingPermission returns the permission to bind a binding's role. A user who has all the role's
+// permissions does not need it
 // (k8s.io/kubernetes/pkg/registry/rbac/rolebinding/policybased/storage.go).
 func bindingPermission(obj *unstructured.Unstructured) (permission, bool) {
 	group, _, _ := unstructured.NestedString(obj.Object, "roleRef", "apiGroup")
@@ -91,7 +91,7 @@ func (p *preflight) permissionChecks() []Check {
 	return checks
 }
 
-// checkPermission fails if the user of the kubeconfig lacks a permission.
+// checkPermission fails if the kubeconfig's user lacks a permission.
 func (p *preflight) checkPermission(ctx context.Context, needed permission) error {
 	var denied []string
 	for _, verb := range needed.verbs {
@@ -115,7 +115,7 @@ func (p *preflight) checkPermission(ctx context.Context, needed permission) erro
 	return problem.Errorf(hint, "cannot %s %s", strings.Join(denied, ", "), needed)
 }
 
-// may reports whether the user of the kubeconfig has a permission.
+// may reports whether the kubeconfig's user has a permission.
 func (p *preflight) may(ctx context.Context, on authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &on}}

@@ -34,16 +34,16 @@ const (
 // trial is the creation of a pod that is not stored.
 type trial struct {
 	pod *corev1.Pod
-	// kube is a client of the user who creates the pod: the ReplicaSet controller, or the user of the
-	// kubeconfig if own is set.
+	// kube is a client for the user who creates the pod: the ReplicaSet controller, or the
+	// kubeconfig's user if own is set.
 	kube kubernetes.Interface
 	own  bool
-	// missing is the ServiceAccount of the Deployment if it does not exist yet. The pod then has the
+	// missing is the Deployment's ServiceAccount if it does not exist yet. The pod then has the
 	// namespace's default one.
 	missing string
 }
 
-// podAdmitted fails if the API server does not admit a pod of the Deployment: admission plugins and
+// podAdmitted fails if the API server does not admit the Deployment's pods: admission plugins and
 // policies refuse pods whose Deployment they admit. The pod is created with a dry run.
 func (p *preflight) podAdmitted(ctx context.Context) (string, error) {
 	detail, err := p.tryPod(ctx)
@@ -119,7 +119,7 @@ func (p *preflight) newTrial(ctx context.Context) (*trial, error) {
 	return t, err
 }
 
-// chooseAccount replaces the ServiceAccount of the pod if it does not exist yet.
+// chooseAccount replaces the pod's ServiceAccount if it does not exist yet.
 func (p *preflight) chooseAccount(ctx context.Context, t *trial) error {
 	account := t.pod.Spec.ServiceAccountName
 	accounts := p.kube.CoreV1().ServiceAccounts(p.Namespace)
@@ -140,7 +140,7 @@ func (p *preflight) chooseAccount(ctx context.Context, t *trial) error {
 	return err
 }
 
-// limits returns in what the pod differs from a pod of the Deployment, or "".
+// limits returns in what the pod differs from the Deployment's pods, or "".
 func (t *trial) limits() string {
 	var limits []string
 	if t.missing != "" {
@@ -152,7 +152,7 @@ func (t *trial) limits() string {
 	return strings.Join(limits, "; ")
 }
 
-// doubt returns why a pod of the Deployment may be admitted although this one was refused, or "".
+// doubt returns why the Deployment's pods may be admitted although this one was refused, or "".
 func (p *preflight) doubt(ctx context.Context, t *trial, text string) (string, error) {
 	switch {
 	case t.own && (strings.Contains(text, deniedByWebhook) || strings.Contains(text, deniedByPolicy)):

@@ -37,7 +37,7 @@ type Options struct {
 	Port      int                          // of the scheduler, not checked if it is 0
 	// Architectures of the image. If they are unknown, nodes of several are a warning.
 	Architectures []string
-	// TakenPorts maps ports of the nodes that are known to be in use to their users. The port that
+	// TakenPorts maps ports on the nodes that are known to be in use to their users. The port that
 	// this scheduler uses is not among them.
 	TakenPorts map[int]string
 	// Endpoints are the API servers that the scheduler uses.
@@ -45,7 +45,7 @@ type Options struct {
 	Log       *zap.Logger // nil: silent
 }
 
-// preflight is the state that all checks of one deployment share.
+// preflight is the state that all checks for one deployment share.
 type preflight struct {
 	Options
 	cfg   *rest.Config
@@ -164,8 +164,7 @@ func (p *preflight) namesFree(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// resourceOf returns the resource of a kind. The guess is right for all kinds that pmk-sched
-// renders.
+// resourceOf returns a kind's resource. The guess is right for all kinds that pmk-sched renders.
 func resourceOf(obj *unstructured.Unstructured) schema.GroupVersionResource {
 	resource, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
 	return resource

@@ -36,7 +36,7 @@ func refusal(err error) (string, bool) {
 	return s.Message, about && (s.Reason == metav1.StatusReasonForbidden || s.Reason == metav1.StatusReasonInvalid)
 }
 
-// Texts of refusals (staging/src/k8s.io/apiserver/pkg/admission/plugin, plugin/pkg/admission;
+// Refusal texts (staging/src/k8s.io/apiserver/pkg/admission/plugin, plugin/pkg/admission;
 // github.com/openshift/apiserver-library-go, pkg/securitycontextconstraints).
 const (
 	deniedByWebhook   = "denied the request"
@@ -52,7 +52,7 @@ const (
 	noOwner           = "cannot set an ownerRef"
 )
 
-// constraints are security context constraints of OpenShift that let a pod choose its user.
+// constraints are OpenShift's security context constraints that let a pod choose its user.
 func constraints() []string { return []string{"nonroot-v2", "nonroot", "anyuid", "privileged"} }
 
 // admissionHint returns what to do about a refusal, or "".
@@ -88,8 +88,8 @@ func (p *preflight) user() int64 {
 }
 
 // explainQuotas adds to an error that no pod could be tried with what ResourceQuotas show: GKE
-// limits the priority classes of the cluster to namespaces with a ResourceQuota for them, as
-// kube-system has.
+// limits the cluster's priority classes to namespaces with a ResourceQuota for them, as kube-system
+// has.
 func (p *preflight) explainQuotas(ctx context.Context, unknown error) error {
 	class := p.pod.Spec.PriorityClassName
 	if class == "" || p.Namespace == metav1.NamespaceSystem {

@@ -18,9 +18,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/rbac"
 )
 
-// SystemClosed returns why the cluster refuses the RoleBinding of a scheduler in kube-system, or
-// "": GKE Autopilot manages that namespace, and refuses it to every user. It returns "" if the
-// binding exists, if the user may not create bindings at all, and if the reason is unknown.
+// SystemClosed returns why the cluster refuses a scheduler's RoleBinding in kube-system, or "": GKE
+// Autopilot manages that namespace, and refuses it to every user. It returns "" if the binding
+// exists, if the user may not create bindings at all, and if the reason is unknown.
 func SystemClosed(ctx context.Context, cfg *rest.Config, o rbac.Options, log *zap.Logger) (string, error) {
 	cfg = kubeapi.ClientConfig(cfg, log)
 	kube, err := kubernetes.NewForConfig(cfg)
@@ -53,7 +53,7 @@ func SystemClosed(ctx context.Context, cfg *rest.Config, o rbac.Options, log *za
 	return closedBy(err), ctx.Err()
 }
 
-// closedBy returns the refusal of an authorizer or of a webhook, or "".
+// closedBy returns the refusal from an authorizer or a webhook, or "".
 func closedBy(err error) string {
 	var forbidden *kubeapi.ForbiddenError
 	switch {

@@ -14,9 +14,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// Check returns an error unless the API server of cfg accepts the certificate and lets its user
-// bind pods and hold the lease of a scheduler. An access review shows both, on every release. Of
-// cfg only the address and the authorities are used.
+// Check returns an error unless the API server in cfg accepts the certificate and lets its user
+// bind pods and hold a scheduler's lease. An access review shows both, on every release. Only the
+// address and the authorities in cfg are used.
 func Check(ctx context.Context, cfg *rest.Config, pair certificates.Pair, leaseNamespace, lease string) error {
 	as := rest.AnonymousClientConfig(cfg)
 	as.CertData, as.KeyData = pair.Cert, pair.Key

@@ -1,4 +1,4 @@
-// Package signing gets client certificates from the signer of a cluster, and checks whether an API
+// Package signing gets client certificates from a cluster's signer, and checks whether an API
 // server accepts a client certificate.
 package signing
 
@@ -31,7 +31,7 @@ import (
 
 // Request describes a client certificate.
 type Request struct {
-	// Name is the prefix of the name of the CertificateSigningRequest.
+	// Name is the name prefix of the CertificateSigningRequest.
 	Name string
 	// Subject contains the user as common name and its groups as organizations.
 	Subject pkix.Name
@@ -44,7 +44,7 @@ type Request struct {
 const (
 	defaultTimeout = 5 * time.Minute
 	pollInterval   = time.Second
-	// approvalReason is the reason of the condition Approved.
+	// approvalReason is the reason for the condition Approved.
 	approvalReason = "PMKSchedCredentialsRefresh"
 )
 
@@ -53,7 +53,7 @@ type requester struct {
 	Request
 	client certificatesclient.CertificateSigningRequestInterface
 	retry  *kubeapi.Retrier
-	// created is the object of the request. Its UID is empty if the response to its creation was lost.
+	// created is the request's object. Its UID is empty if the response to its creation was lost.
 	created *certificatesv1.CertificateSigningRequest
 }
 
@@ -70,7 +70,7 @@ func Certificate(ctx context.Context, cfg *rest.Config, r Request) (certificates
 	if r.Timeout <= 0 {
 		r.Timeout = defaultTimeout
 	}
-	// A suffix of this process, so that a retry does not create a second object.
+	// A suffix for this process, so that a retry does not create a second object.
 	r.Name += "-" + utilrand.String(5)
 	q := &requester{Request: r, client: client.CertificateSigningRequests(), retry: &kubeapi.Retrier{}}
 	pair, err := q.run(ctx)
@@ -151,7 +151,7 @@ func (q *requester) approve(ctx context.Context) error {
 }
 
 // isCreated reports whether an object is the created one: another user may have deleted it and
-// created another request with its name. The resource version of UpdateApproval protects the object
+// created another request with its name. The resource version in UpdateApproval protects the object
 // from then on.
 func (q *requester) isCreated(object *certificatesv1.CertificateSigningRequest) bool {
 	return (q.created.UID == "" || object.UID == q.created.UID) &&
@@ -189,7 +189,7 @@ func (q *requester) await(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// timedOut returns the error of a request that was not signed in time.
+// timedOut returns the error for a request that was not signed in time.
 func (q *requester) timedOut(approved bool) error {
 	if !approved {
 		return problem.Errorf(

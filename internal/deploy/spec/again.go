@@ -13,9 +13,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Again returns the spec that deploys a scheduler for another release. The file of the receiver
-// replaces the recorded request, and the flags of the receiver win over both. Credentials that
-// pmk-sched chose are kept. A release that reads no legacy Policy gets a configuration instead.
+// Again returns the spec that deploys a scheduler for another release. The receiver's file replaces
+// the recorded request, and the receiver's flags win over both. Credentials that pmk-sched chose
+// are kept. A release that reads no legacy Policy gets a configuration instead.
 func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (again *Spec, err error) {
 	f, d := s.flags, s.file
 	f.Name, f.Namespace, f.Branch = s.Name, s.Namespace, release
@@ -42,7 +42,7 @@ func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (again *
 }
 
 // WithTarget returns the spec with the name of the image to build for release to: the image that
-// the file of the user names or, if it names none, the deployed image, whose release is from.
+// the user's file names or, if it names none, the deployed image, whose release is from.
 func (s *Spec) WithTarget(deployed, from, to string) (*Spec, error) {
 	var named string
 	if s.file.local || s.ImageOfFile() {
@@ -77,7 +77,7 @@ func (s *Spec) FitGates(release versions.Release) (fitting *Spec, notes []string
 	return &other, notes, nil
 }
 
-// WithSource returns the spec with the sources and the base of the image that a build recorded. A
+// WithSource returns the spec with the sources and the base that a build recorded for the image. A
 // source or base in the spec takes precedence.
 func (s *Spec) WithSource(recorded *v1alpha1.Recipe) *Spec {
 	if recorded == nil {
@@ -89,21 +89,21 @@ func (s *Spec) WithSource(recorded *v1alpha1.Recipe) *Spec {
 	return &other
 }
 
-// RequiresSignature reports whether the image must be signed: by the key of the spec, or by the key
-// of the deployed scheduler, which is recorded.
+// RequiresSignature reports whether the image must be signed: by the spec's key, or by the deployed
+// scheduler's key, which is recorded.
 func (s *Spec) RequiresSignature(recorded string) bool {
 	key := cmp.Or(s.request.Spec.Image.RequireSignature, recorded)
 	return key != "" && key != v1alpha1.NoSignature
 }
 
 // ImageOfFile reports whether the file names the image by its release, so that each release and
-// each set of plugins has its own tag.
+// each plugin set has its own tag.
 func (s *Spec) ImageOfFile() bool {
 	i := s.request.Spec.Image
 	return i.Reference == "" && i.Repository != "" && i.Tag == ""
 }
 
-// Pinned returns a warning for each field of the file that keeps it at another release than the
+// Pinned returns a warning for each field in the file that keeps it at another release than the
 // given one.
 func (s *Spec) Pinned(release string) []string {
 	name := s.request.Annotations[v1alpha1.AnnotationFile]

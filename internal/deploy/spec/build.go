@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// BuildFlags are the flags of build that are not in [Flags].
+// BuildFlags are flags for build that are not in [Flags].
 type BuildFlags struct {
 	Source, Go    string
 	Platforms     []string
@@ -28,7 +28,7 @@ type BuildFlags struct {
 	Binary        string
 	With, Imports []string
 	Nearest, Keep bool
-	// Vulnerabilities is the directory of a vulnerability database, VEX the file of the result.
+	// Vulnerabilities is the directory with a vulnerability database, VEX the file for the result.
 	Vulnerabilities, VEX string
 	Extender             bool
 	// Lock writes the lock file, Locked compares the build with it.
@@ -37,8 +37,8 @@ type BuildFlags struct {
 	SignKey, SBOM, Provenance string
 	// SignName is the repository for which the image is signed.
 	SignName string
-	// Self is the executable of pmk-sched to pack instead of a scheduler. If it is empty, a
-	// scheduler is packed.
+	// Self is the pmk-sched executable to pack instead of a scheduler. If it is empty, a scheduler is
+	// packed.
 	Self string
 	// Set are the names of the flags that were given.
 	Set []string
@@ -138,7 +138,7 @@ func (f BuildFlags) exclude() error {
 	return f.checkSigning()
 }
 
-// checkSigning refuses destinations that do not have the signatures of an image.
+// checkSigning refuses destinations that do not have an image's signatures.
 func (f BuildFlags) checkSigning() error {
 	if f.SignKey == "" {
 		return nil
@@ -156,7 +156,7 @@ func (f BuildFlags) checkSigning() error {
 	return nil
 }
 
-// ParsePlugins reads the values of --with.
+// ParsePlugins reads the values for --with.
 func ParsePlugins(values []string) ([]plugins.Plugin, error) {
 	var list []plugins.Plugin
 	for _, value := range values {
@@ -177,7 +177,7 @@ func ParseBase(base, busybox string) (image.Base, error) {
 	return parseBase(base, busybox)
 }
 
-// recipe returns the sources and the base of the image, valid in any directory.
+// recipe returns the image's sources and base, valid in any directory.
 func recipe(d v1alpha1.CustomSchedulerSpec, base image.Base) (v1alpha1.Recipe, error) {
 	r := v1alpha1.Recipe{
 		Go: d.Source.Go, Plugins: slices.Clone(d.Source.Plugins), Imports: d.Source.Imports, Platforms: d.Image.Platforms,
@@ -189,10 +189,10 @@ func recipe(d v1alpha1.CustomSchedulerSpec, base image.Base) (v1alpha1.Recipe, e
 	return r, archive(r.Plugins)
 }
 
-// lockName is the name of the lock file of a build without a file.
+// lockName is the name of the lock file for a build without a file.
 const lockName = "pmk-sched.lock"
 
-// lock sets the lock files of a request.
+// lock sets a request's lock files.
 func (s *Spec) lock(f BuildFlags, r *pack.Request) error {
 	switch {
 	case f.Lock && f.Locked:
@@ -216,8 +216,8 @@ func (s *Spec) lockFile() string {
 	return strings.TrimSuffix(s.flags.File, filepath.Ext(s.flags.File)) + filepath.Ext(lockName)
 }
 
-// tag is the requested name of the image, else the document's, else one with the release and a hash
-// of the plugins.
+// tag is the image's requested name, else the document's, else one with the release and the
+// plugins' hash.
 func (s *Spec) tag(r pack.Request) (string, error) {
 	tag := r.Tag
 	if tag == "" {

@@ -49,7 +49,7 @@ func (s *Spec) Extenders() ([]extenders.Options, error) {
 }
 
 // Extender returns the extender that the flags describe. If a file is given, it returns the
-// extender of the file that --name names.
+// extender in the file that --name names.
 func (s *Spec) Extender(f ExtenderFlags) (extenders.Options, error) {
 	if s.flags.File != "" {
 		return s.extenderOfFile(f)
@@ -75,7 +75,7 @@ func (s *Spec) Extender(f ExtenderFlags) (extenders.Options, error) {
 	return o, o.Validate()
 }
 
-// extenderOfFile returns the extender of --name in the file; without --name the only one.
+// extenderOfFile returns the extender for --name in the file; without --name the only one.
 func (s *Spec) extenderOfFile(f ExtenderFlags) (extenders.Options, error) {
 	const hint = "set it in the file instead of --%s"
 	if err := excluded(f.Set, "file", hint, "image", "policy", "config", "prometheus", "ignorable", "sidecar",
@@ -94,7 +94,7 @@ func (s *Spec) extenderOfFile(f ExtenderFlags) (extenders.Options, error) {
 		"%s has no extender %q that pmk-sched deploys", s.flags.File, s.flags.Name)
 }
 
-// extenderOptions returns the extender of an entry of spec.extenders.
+// extenderOptions returns the extender for an entry in spec.extenders.
 func (s *Spec) extenderOptions(e v1alpha1.Extender) (extenders.Options, error) {
 	o := extenders.Options{
 		Call: deploy.CallOf(e), Namespace: s.Namespace, Image: cmp.Or(e.Image, s.extenderImage()), PullPolicy: e.PullPolicy,
@@ -144,8 +144,8 @@ func (s *Spec) completeExtender(o extenders.Options) extenders.Options {
 	return o
 }
 
-// extenderImage is the image that `build --extender` makes by default. A tag cannot have the plus
-// sign of a version.
+// extenderImage is the image that `build --extender` makes by default. A tag cannot have a
+// version's plus sign.
 func (s *Spec) extenderImage() string {
 	return "localhost/" + build.PmkExtender + ":" + strings.ReplaceAll(s.flags.Version, "+", "-")
 }
@@ -198,7 +198,7 @@ func (f ExtenderFlags) policies(extender string) ([]manifest.Policy, error) {
 	return policies, nil
 }
 
-// readPolicies reads the policies of a configuration of pmk-extender. The deployment decides how it
+// readPolicies reads the policies in a pmk-extender configuration. The deployment decides how it
 // listens.
 func readPolicies(name string) ([]manifest.Policy, error) {
 	text, err := problem.ReadFile("--config", name)

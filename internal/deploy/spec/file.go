@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// document is pmk-sched.yaml, or the recorded request of a revision.
+// document is pmk-sched.yaml, or a revision's recorded request.
 type document struct {
 	*v1alpha1.CustomScheduler
 	// dir is the directory that relative paths start from.
@@ -25,13 +25,13 @@ type document struct {
 	regular bool
 	// absent reports whether there is neither a file nor a recorded request.
 	absent bool
-	// local is set for pmk-sched.yaml, and where there is no file: the user names files of this
-	// machine. Every other document comes out of a cluster, see [Deployed], from origin. built is
+	// local is set for pmk-sched.yaml, and where there is no file: the user names files on this
+	// machine. Every other document comes from a cluster, see [Deployed], from origin. built is
 	// [Deployed.Built].
 	local  bool
 	origin string
 	built  *v1alpha1.Recipe
-	// confirmed is set for a document out of a cluster whose permissions need no confirmation.
+	// confirmed is set for a document from a cluster whose permissions need no confirmation.
 	confirmed bool
 }
 
@@ -104,7 +104,7 @@ func (s *Spec) Request() (*v1alpha1.CustomScheduler, error) {
 	return r, nil
 }
 
-// keyFile returns the path of the public key of spec.image.requireSignature, or the key itself.
+// keyFile returns the path to the public key in spec.image.requireSignature, or the key itself.
 func (d *document) keyFile() (string, error) {
 	key := d.Spec.Image.RequireSignature
 	if key == "" || key == v1alpha1.NoSignature || isPEM(key) {
@@ -115,7 +115,7 @@ func (d *document) keyFile() (string, error) {
 
 func isPEM(text string) bool { return strings.HasPrefix(text, "-----BEGIN ") }
 
-// ReadKey returns the public key, in PEM, of --require-signature: a file or the key itself. It
+// ReadKey returns the public key, in PEM, from --require-signature: a file or the key itself. It
 // returns "" and [v1alpha1.NoSignature] unchanged.
 func ReadKey(given string) (string, error) {
 	if given == "" || given == v1alpha1.NoSignature {
@@ -135,7 +135,7 @@ func ReadKey(given string) (string, error) {
 	return key, nil
 }
 
-// readConfiguration reads the file of --config or spec.configuration.file, and makes its name
+// readConfiguration reads the file for --config or spec.configuration.file, and makes its name
 // relative to the working directory.
 func (s *Spec) readConfiguration(c *v1alpha1.Configuration) ([]byte, error) {
 	if s.flags.Config != "" {

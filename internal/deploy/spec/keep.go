@@ -16,20 +16,20 @@ func (s *Spec) GivesFile() bool { return !s.file.absent }
 // GivesConfiguration reports whether a flag names the configuration.
 func (s *Spec) GivesConfiguration() bool { return s.flags.Config != "" || s.flags.Preset != "" }
 
-// KeepImages returns the spec for a deployment that changes no image: an image with the name of a
-// deployed image is that image, although its tag may have moved.
+// KeepImages returns the spec for a deployment that changes no image: an image with a deployed
+// image's name is that image, although its tag may have moved.
 func (s *Spec) KeepImages() *Spec {
 	other := *s
 	other.keepImages = true
 	return &other
 }
 
-// KeepsImages reports whether the spec is of KeepImages.
+// KeepsImages reports whether the spec is from KeepImages.
 func (s *Spec) KeepsImages() bool { return s.keepImages }
 
-// Keep returns the spec with the settings of a deployed scheduler where no flag says otherwise, and
-// the names of the settings that the spec alone would not have. The image and the sources are not
-// kept: an image records its own sources.
+// Keep returns the spec with a deployed scheduler's settings where no flag says otherwise, and the
+// names of the settings that the spec alone would not have. The image and the sources are not kept:
+// an image records its own sources.
 func (s *Spec) Keep(deployed Deployed) (kept *Spec, settings []string, err error) {
 	r := deployed.Request.DeepCopy()
 	r.Spec.Source, r.Spec.Image = v1alpha1.Source{}, v1alpha1.Image{PullPolicy: r.Spec.Image.PullPolicy}

@@ -19,7 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// plugins returns the plugins of the flags, or else the plugins of the document, with complete
+// plugins returns the plugins in the flags, or else the plugins in the document, with complete
 // paths. A plugin that both name keeps the document's weight, arguments and extension points.
 func (d *document) plugins(flags []string) ([]v1alpha1.Plugin, error) {
 	inFile := slices.Clone(d.Spec.Source.Plugins)
@@ -59,7 +59,7 @@ func (d *document) plugins(flags []string) ([]v1alpha1.Plugin, error) {
 	return all, nil
 }
 
-// packPlugins returns the plugins of a request. Recorded sources are unpacked into the cache.
+// packPlugins returns a request's plugins. Recorded sources are unpacked into the cache.
 func (s *Spec) packPlugins(list []v1alpha1.Plugin) ([]pack.Plugin, error) {
 	var all []pack.Plugin
 	for i, entry := range list {
@@ -103,8 +103,7 @@ func pluginSource(e v1alpha1.Plugin) (plugins.Plugin, error) {
 	return p, err
 }
 
-// unpack writes the recorded sources of a plugin to the cache, under their hash, unless they are
-// there.
+// unpack writes a plugin's recorded sources to the cache, under their hash, unless they are there.
 func unpack(content []byte, cache string) (string, error) {
 	sum := sha256.Sum256(content)
 	parent := filepath.Join(cache, "plugins")
@@ -129,8 +128,8 @@ func unpack(content []byte, cache string) (string, error) {
 	return to + inside, nil
 }
 
-// archive adds the sources of the directories to the plugins of a request, up to a size that fits
-// into a revision.
+// archive adds the sources in the directories to a request's plugins, up to a size that fits into a
+// revision.
 func archive(list []v1alpha1.Plugin) error {
 	left := maxRecorded
 	for i := range list {
@@ -155,7 +154,7 @@ func archive(list []v1alpha1.Plugin) error {
 // MiB.
 const maxRecorded = 512 << 10
 
-// samePlugin compares a flag with an entry of the document, without the names.
+// samePlugin compares a flag with an entry in the document, without the names.
 func samePlugin(a, b plugins.Plugin) bool {
 	a.Dir, b.Dir = absolute(a.Dir), absolute(b.Dir)
 	a.Name, b.Name = "", ""

@@ -9,24 +9,24 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Deployed is the record of a deployed scheduler. It comes out of a cluster, where others may write
-// it: files of this machine are not read for it. The zero value is no record.
+// Deployed is a deployed scheduler's record. It comes from a cluster, where others may write it:
+// files on this machine are not read for it. The zero value is no record.
 type Deployed struct {
 	// Request is the request that the scheduler was deployed for. It is nil if it is unknown.
 	Request *v1alpha1.CustomScheduler
-	// Origin is where the request was read, such as "revision 3 of my-scheduler".
+	// Origin is the source of the request, such as "revision 3 of my-scheduler".
 	Origin string
 	// Credentials are the credentials that deploy chose.
 	Credentials string
-	// Built is how this machine built the deployed image, or nil: sources and bases that it names were
-	// named by the user of this machine.
+	// Built is the recipe with which this machine built the deployed image, or nil: this machine's
+	// user named its sources and bases.
 	Built *v1alpha1.Recipe
-	// OfController is set for an object of the controller. It asks no one, and grants no permissions
-	// that it does not have.
+	// OfController is set for the controller's objects. It asks no one, and grants no permissions that
+	// it does not have.
 	OfController bool
 }
 
-// origin returns the name of the record in messages.
+// origin returns the record's name in messages.
 func (r Deployed) origin() string { return cmp.Or(r.Origin, "the recorded request") }
 
 // document returns the request as a document that names no file.
@@ -39,11 +39,11 @@ func (r Deployed) document() (*document, error) {
 	return d, nil
 }
 
-// giveFile is the hint for a recorded request that needs a file of this machine.
+// giveFile is the hint for a recorded request that needs a file on this machine.
 const giveFile = "name the file of the scheduler with -f pmk-sched.yaml: its files are read"
 
-// path returns the path of a file that a field of the document names. It is the only way to one:
-// a recorded request names no file.
+// path returns the path to a file that a field in the document names. It is the only way to one: a
+// recorded request names no file.
 func (d *document) path(field, name string) (string, error) {
 	if !d.local {
 		return "", d.refuse(field, name)
@@ -54,7 +54,7 @@ func (d *document) path(field, name string) (string, error) {
 	return filepath.Join(d.dir, name), nil
 }
 
-// refuse returns the error for a field of a recorded request that a file of the user may have.
+// refuse returns the error for a field in a recorded request that a user's file may have.
 func (d *document) refuse(field, name string) error {
 	return problem.Invalidf(giveFile, "%s: %s is %q; files and repositories are not read for a request that comes out of "+
 		"a cluster", d.origin, field, name)
@@ -68,7 +68,7 @@ func (d *document) from(value string) (string, error) {
 	return "", d.refuse("spec.source.from", value)
 }
 
-// base returns the base of the image in spec.image.
+// base returns the image's base from spec.image.
 func (d *document) base(base, busybox string) (image.Base, error) {
 	known := d.local || d.built != nil && d.built.Base == base && d.built.Busybox == busybox
 	switch {

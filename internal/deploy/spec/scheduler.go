@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
-// Scheduler returns the request for the plan of the scheduler, with the contents of its files, and
-// the facts that the spec knows.
+// Scheduler returns the request for the scheduler's plan, with the contents of its files, and the
+// facts that the spec knows.
 func (s *Spec) Scheduler() (*v1alpha1.CustomScheduler, deploy.Facts, error) {
 	facts := deploy.Facts{
 		Branch: s.Branch, Credentials: s.request.Spec.Credentials, Recorded: !s.file.local && !s.file.confirmed,
@@ -37,7 +37,7 @@ func (s *Spec) Scheduler() (*v1alpha1.CustomScheduler, deploy.Facts, error) {
 	return r, facts, archive(r.Spec.Source.Plugins)
 }
 
-// Image returns the name of the requested image, or the image that build makes of the document:
+// Image returns the requested image's name, or the image that build makes from the document:
 // plugins are part of its tag.
 func (s *Spec) Image() (string, error) {
 	i := s.request.Spec.Image
@@ -53,7 +53,7 @@ func (s *Spec) Image() (string, error) {
 	return imageReference(i, suffix), err
 }
 
-// imageReference is the image of a document: with its tag, or with the release as tag, followed by
+// imageReference is a document's image: with its tag, or with the release as tag, followed by
 // suffix.
 func imageReference(i v1alpha1.Image, suffix string) string {
 	switch {
@@ -67,7 +67,7 @@ func imageReference(i v1alpha1.Image, suffix string) string {
 }
 
 // excluded returns an error if one of the flags in given (their names) is set although other
-// excludes it. hint is a format for the name of the flag.
+// excludes it. hint is a format for the flag's name.
 func excluded(given []string, other, hint string, names ...string) error {
 	for _, name := range names {
 		if slices.Contains(given, name) {

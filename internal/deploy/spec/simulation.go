@@ -13,7 +13,7 @@ import (
 )
 
 // Simulation returns the scheduler that [Spec.Scheduler] deploys, to run it on this machine: with
-// the plugins of the flags with and imports, or of the file.
+// the plugins from the flags with and imports, or from the file.
 func (s *Spec) Simulation(with, imports []string) (pack.Scheduler, error) {
 	r := pack.Scheduler{Name: s.Name, Branch: s.Branch}
 	request, err := s.Request()
@@ -55,8 +55,8 @@ func (s *Spec) Simulation(with, imports []string) (pack.Scheduler, error) {
 }
 
 // written returns the request as a file in any directory: with complete paths, and without the
-// contents of files. The files of a recorded request are in a directory of their own, into which
-// the user has to put them: the paths of a cluster are never paths of this machine.
+// contents of files. A recorded request's files are in a separate directory, into which the user
+// has to put them: a cluster's paths are never paths on this machine.
 func (s *Spec) written(r *v1alpha1.CustomScheduler) *v1alpha1.CustomScheduler {
 	made := r.DeepCopy()
 	made.Annotations = nil
@@ -85,7 +85,7 @@ func (s *Spec) written(r *v1alpha1.CustomScheduler) *v1alpha1.CustomScheduler {
 	return made
 }
 
-// written returns the path of a file of the document for another document.
+// written returns the path of the document's file for another document.
 func (d *document) written(name string) string {
 	if name == "" {
 		return ""
@@ -97,8 +97,8 @@ func (d *document) written(name string) string {
 	return absolute(path)
 }
 
-// unused returns the fields that describe the image and the pods of the scheduler. They are not
-// part of its decisions on a copy of the objects, unless its pods cannot run.
+// unused returns the fields that describe the scheduler's image and pods. They do not affect its
+// decisions on a copy of the objects, unless its pods cannot run.
 func unused(r v1alpha1.CustomSchedulerSpec) (fields []string) {
 	i := r.Image
 	for _, field := range []struct {

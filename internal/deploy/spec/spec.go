@@ -1,4 +1,4 @@
-// Package spec reads pmk-sched.yaml and the flags of a command, once, and resolves them into one
+// Package spec reads pmk-sched.yaml and a command's flags, once, and resolves them into one
 // request. Flags win over the file.
 package spec
 
@@ -14,7 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
-// DefaultNamespace is the namespace of a scheduler if no other is given.
+// DefaultNamespace is a scheduler's namespace if no other is given.
 const DefaultNamespace = "kube-system"
 
 // AnyNode is the node selector that lets the scheduler run on every node.
@@ -29,7 +29,7 @@ type Flags struct {
 
 	Name, Namespace, Image, PullPolicy  string
 	Config, Preset, Credentials, Branch string
-	// RequireSignature is the file of a public key, or [v1alpha1.NoSignature].
+	// RequireSignature is a public key's file, or [v1alpha1.NoSignature].
 	RequireSignature      string
 	Replicas, Port        *int
 	PolicyConfigMap       *bool
@@ -50,7 +50,7 @@ type Spec struct {
 
 	request *v1alpha1.CustomScheduler // the file, changed by the flags
 	chosen  bool                      // the credentials were chosen by pmk-sched
-	asked   bool                      // the credentials were chosen by the user of this machine
+	asked   bool                      // the credentials were chosen by this machine's user
 	file    *document
 	flags   Flags
 	// again is the origin of the record that the spec was made from with [Spec.Again], or empty.
@@ -70,7 +70,7 @@ func Read(f Flags) (*Spec, error) {
 	return resolve(f, d)
 }
 
-// resolve returns the request of a document with the flags on top.
+// resolve returns a document's request with the flags on top.
 func resolve(f Flags, d *document) (*Spec, error) {
 	r := d.DeepCopy()
 	s := &Spec{request: r, file: d, flags: f}
@@ -102,8 +102,8 @@ func resolve(f Flags, d *document) (*Spec, error) {
 	return s, f.place(&r.Spec)
 }
 
-// AsksForCredentials reports whether the user of this machine chose the credentials, in a flag or a
-// file. A record does not count: no record leads the key of this node into another cluster.
+// AsksForCredentials reports whether this machine's user chose the credentials, in a flag or a
+// file. A record does not count: no record leads this node's key into another cluster.
 func (s *Spec) AsksForCredentials() bool { return s.asked }
 
 func asksForCredentials(f Flags, d *document) bool {
@@ -150,7 +150,7 @@ func (f Flags) place(r *v1alpha1.CustomSchedulerSpec) error {
 	return err
 }
 
-// nodeSelector parses the values of --node-selector: KEY=VALUE, or AnyNode alone.
+// nodeSelector parses the values for --node-selector: KEY=VALUE, or AnyNode alone.
 func nodeSelector(values []string) (labels map[string]string, anyNode bool, err error) {
 	if slices.Contains(values, AnyNode) {
 		if len(values) > 1 {
@@ -183,7 +183,7 @@ func (s *Spec) RequireName() error {
 // Plugins returns the plugins that the user says are in the image; there may be none.
 func (s *Spec) Plugins() ([]pack.Plugin, error) { return s.packPlugins(s.request.Spec.Source.Plugins) }
 
-// Named returns the spec for a scheduler of that name.
+// Named returns the spec for a scheduler with that name.
 func (s *Spec) Named(name, namespace string) *Spec {
 	other := *s
 	other.request = s.request.DeepCopy()
@@ -191,7 +191,7 @@ func (s *Spec) Named(name, namespace string) *Spec {
 	return &other
 }
 
-// GivenImage returns the image of the flags, or "".
+// GivenImage returns the image from the flags, or "".
 func (s *Spec) GivenImage() string { return s.flags.Image }
 
 // GivesBranch reports whether a flag names the branch.

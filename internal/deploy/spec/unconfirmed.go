@@ -11,9 +11,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 )
 
-// unconfirmedCode returns the code of a recorded request that the user of this machine has not
-// named, or nil. Bundled plugins are code of pmk-sched, and the user named the code that this
-// machine built for the deployed image.
+// unconfirmedCode returns the code in a recorded request that this machine's user has not named, or
+// nil. Bundled plugins are pmk-sched's code, and the user named the code that this machine built
+// for the deployed image.
 func (s *Spec) unconfirmedCode(source v1alpha1.Source) *pack.Unconfirmed {
 	if s.file.local {
 		return nil
@@ -40,7 +40,7 @@ func (s *Spec) unconfirmedCode(source v1alpha1.Source) *pack.Unconfirmed {
 	return &pack.Unconfirmed{Origin: s.file.origin, Content: contents(foreign, v1alpha1.Image{})}
 }
 
-// unconfirmedImage returns the content of an image whose name comes out of a cluster, or nil.
+// unconfirmedImage returns the content of an image whose name comes from a cluster, or nil.
 func (s *Spec) unconfirmedImage(name string, d v1alpha1.CustomSchedulerSpec) *pack.Unconfirmed {
 	if s.again == "" || s.targeted {
 		return nil
@@ -56,7 +56,7 @@ func sameCode(a, b v1alpha1.Plugin) bool {
 	return b.Module != "" && a.Module == b.Module && a.Package == b.Package
 }
 
-// contents returns a line for each field that decides the contents of an image.
+// contents returns a line for each field that decides an image's contents.
 func contents(s v1alpha1.Source, i v1alpha1.Image) (lines []string) {
 	line := func(kind, value string) {
 		if value != "" {

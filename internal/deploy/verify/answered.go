@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// metricsTime bounds reading a page of one pod.
+	// metricsTime bounds the time to read a page from one pod.
 	metricsTime = 5 * time.Second
-	// requestsMetric is the counter of pmk-extender's requests.
+	// requestsMetric is the counter for pmk-extender's requests.
 	requestsMetric = "pmk_extender_requests_total"
-	// answeredPath is the page of pmk-extender that reports the verbs that it has answered for the pod
-	// of a verification (serveAnswered in scheduler/extender/probes.go).
+	// answeredPath is the page of pmk-extender that reports the verbs that it has answered for a
+	// verification's pod (serveAnswered in scheduler/extender/probes.go).
 	answeredPath = "/answered"
 )
 
@@ -49,7 +49,7 @@ func (s observation) doubt() string {
 
 // observe reads from the extender what called compares.
 func (e *extenderVerifier) observe(ctx context.Context) observation {
-	// No pod has the name of the namespace as its UID.
+	// No pod has the namespace's name as its UID.
 	_, err := e.answeredFor(ctx, e.result.Namespace)
 	if !errors.As(err, new(*noReportError)) {
 		return observation{exact: err == nil, err: err}
@@ -75,8 +75,8 @@ type noReportError struct{ pod string }
 func (e *noReportError) Error() string { return "Pod/" + e.pod + " has no page " + answeredPath }
 
 // answeredFor reports whether one of the extender's pods has answered a request for the pod with
-// that UID. If none has, the error is the first failure to read one of them, a [*noReportError] if
-// it does not report it.
+// that UID. If none has, the error is the first failure to read one, a [*noReportError] if it does
+// not report it.
 func (e *extenderVerifier) answeredFor(ctx context.Context, uid string) (bool, error) {
 	pods, err := e.extenderPods(ctx)
 	if err != nil {
@@ -137,7 +137,7 @@ func (e *extenderVerifier) requests(ctx context.Context) (int, error) {
 	return sum, failed
 }
 
-// page reads a page of one of the extender's pods through the API server.
+// page reads a page from one of the extender's pods through the API server.
 func (e *extenderVerifier) page(ctx context.Context, pod, path string, query map[string]string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, metricsTime)
 	defer cancel()
@@ -164,8 +164,8 @@ func (e *extenderVerifier) extenderPods(ctx context.Context) ([]string, error) {
 	return ready, nil
 }
 
-// answered sums up the requests that policies have answered, with a result or an error, in the
-// metrics of pmk-extender.
+// answered sums up the requests that policies have answered, with a result or an error, in
+// pmk-extender's metrics.
 func answered(text string) int {
 	results := metrics.Parse(text).SumBy(requestsMetric, "result")
 	return int(results["ok"] + results["error"])

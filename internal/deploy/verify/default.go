@@ -12,14 +12,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// defaultContainer is the name of the default scheduler's container in static pods.
+// defaultContainer is the default scheduler's container name in static pods.
 const defaultContainer = "kube-scheduler"
 
-// DefaultOptions are options for the verification of the default scheduler.
+// DefaultOptions are options to verify the default scheduler.
 type DefaultOptions struct {
 	// Options without a name and a namespace.
 	Options
-	// Annotation is the key of the annotation of the static pods of replaced schedulers.
+	// Annotation is the annotation key on replaced schedulers' static pods.
 	Annotation string
 	// Want is the value that the annotation must have. If it is empty, any value is accepted.
 	Want string
@@ -28,22 +28,22 @@ type DefaultOptions struct {
 	Unreplaced bool
 	// Binary is the key of the annotation with the SHA-256 of the binary that must run.
 	Binary string
-	// Metrics reads the metrics of the scheduler on a node, if the caller can reach them. If it is nil
-	// or fails, the proof goes without them.
+	// Metrics reads the scheduler's metrics on a node, if the caller can reach them. If it is nil or
+	// fails, the proof goes without them.
 	Metrics func(ctx context.Context, node string) (string, error)
-	// Running returns the SHA-256 of the programs that run in a container of this machine. If it is
+	// Running returns the SHA-256 of the programs that run in a container on this machine. If it is
 	// nil or fails, the proof goes without them.
 	Running func(containerID string) ([]string, error)
 }
 
-// DefaultResult is the result of DefaultScheduler.
+// DefaultResult is DefaultScheduler's result.
 type DefaultResult struct {
 	Result
 	// Image and ImageID describe the container that bound the pod. Replacement is its annotation.
 	Image       string `json:"image"`
 	ImageID     string `json:"imageID"`
 	Replacement string `json:"replacement"`
-	// Build is kubernetes_build_info of its metrics, if they could be read.
+	// Build is kubernetes_build_info from its metrics, if they could be read.
 	Build string `json:"build,omitempty"`
 	// Programs are the SHA-256 of the programs that its processes run, if they run on this machine.
 	Programs []string `json:"programs,omitempty"`
@@ -53,8 +53,8 @@ type DefaultResult struct {
 
 // DefaultScheduler creates a pod that names no scheduler, waits until it is bound, and proves that
 // a replaced scheduler bound it: by the name in the event, which all default schedulers share; by
-// the lease, which identifies the leading process; and by the static pod of that process, which
-// shows its image and its replacement.
+// the lease, which identifies the leading process; and by that process's static pod, which shows
+// its image and its replacement.
 //
 // If the leader changes in between, it is unknown which process bound the pod, and DefaultScheduler
 // tries again with a new pod.
@@ -96,14 +96,14 @@ func verifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (*De
 	})
 }
 
-// defaultVerifier runs one verification of the default scheduler.
+// defaultVerifier verifies the default scheduler once.
 type defaultVerifier struct {
 	*verifier
 	o      DefaultOptions
 	result *DefaultResult
 }
 
-// chooseImage selects an image for the pod that the nodes of the default schedulers have.
+// chooseImage selects an image for the pod that the default schedulers' nodes have.
 func (d *defaultVerifier) chooseImage(pods []corev1.Pod) {
 	if d.Image != "" {
 		return
@@ -116,7 +116,7 @@ func (d *defaultVerifier) chooseImage(pods []corev1.Pod) {
 	}
 }
 
-// readLease returns the static pods of default schedulers and their lease.
+// readLease returns default schedulers' static pods and their lease.
 func (d *defaultVerifier) readLease(ctx context.Context) ([]corev1.Pod, *coordinationv1.Lease, error) {
 	pods, err := d.staticPods(ctx)
 	if err != nil {
@@ -129,7 +129,7 @@ func (d *defaultVerifier) readLease(ctx context.Context) ([]corev1.Pod, *coordin
 	return pods, lease, err
 }
 
-// holder returns the holder of a lease. It is empty if there is none.
+// holder returns a lease's holder. It is empty if there is none.
 func holder(lease *coordinationv1.Lease) string {
 	if lease == nil || lease.Spec.HolderIdentity == nil {
 		return ""

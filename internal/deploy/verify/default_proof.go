@@ -90,8 +90,7 @@ func (d *defaultVerifier) runningProgram(containerID string) {
 	d.result.Programs = programs
 }
 
-// buildInfo returns the metric with the version of a program
-// (k8s.io/component-base/metrics/version.go).
+// buildInfo returns the metric with a program's version (k8s.io/component-base/metrics/version.go).
 func buildInfo(metrics string) string {
 	for _, line := range strings.Split(metrics, "\n") {
 		if strings.HasPrefix(line, "kubernetes_build_info{") {
@@ -111,7 +110,7 @@ func (d *defaultVerifier) podOf(ctx context.Context, lease *coordinationv1.Lease
 	return kubeapi.PodOfLeader(ctx, d.kube, lease, pods, defaultContainer)
 }
 
-// staticPods returns the mirror pods of default schedulers.
+// staticPods returns default schedulers' mirror pods.
 func (d *defaultVerifier) staticPods(ctx context.Context) ([]corev1.Pod, error) {
 	return kubeapi.Read(ctx, d.retry, "list the pods of default schedulers",
 		func(ctx context.Context) ([]corev1.Pod, error) {

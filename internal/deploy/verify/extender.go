@@ -17,18 +17,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
-// callTime is how long after its binding a pod may take until the extender reports the call.
+// callTime is the time that the extender may take to report the call after the pod is bound.
 const callTime = 5 * time.Second
 
 // ExtenderOptions select an extender, and a scheduler that calls it.
 type ExtenderOptions struct {
-	// Options of the scheduler.
+	// Options for the scheduler.
 	Options
-	// Extender and ExtenderNamespace are the name of the extender and the namespace of its pods.
-	// Port is the port of their HTTPS server.
+	// Extender and ExtenderNamespace are the extender's name and the namespace of its pods. Port is
+	// the port of their HTTPS server.
 	Extender, ExtenderNamespace string
 	Port                        int
-	// URL is where the scheduler calls it.
+	// URL is the address at which the scheduler calls it.
 	URL string
 	// Filters is set if the scheduler asks it for every pod, and Required if a pod waits when it does
 	// not answer.
@@ -56,8 +56,8 @@ func Extender(ctx context.Context, cfg *rest.Config, o ExtenderOptions) (unknown
 	return e.run(ctx)
 }
 
-// ExtenderAnswers returns an error unless the API server reaches one of the ready pods of an
-// extender, at the port of their HTTPS server.
+// ExtenderAnswers returns an error unless the API server reaches one of an extender's ready pods,
+// at the port of their HTTPS server.
 func ExtenderAnswers(ctx context.Context, cfg *rest.Config, name, namespace string, port int, log *zap.Logger) error {
 	r, err := newVerifier(cfg, Options{Namespace: namespace, Log: log}, &Result{})
 	if err != nil {
@@ -95,7 +95,7 @@ func (e *NotReachedError) Hint() string {
 		"it) serves Services there and on the scheduler's node, and that no NetworkPolicy is in the way"
 }
 
-// extenderVerifier runs one verification of an extender.
+// extenderVerifier verifies an extender once.
 type extenderVerifier struct {
 	*verifier
 	o ExtenderOptions
@@ -181,7 +181,7 @@ func (e *extenderVerifier) boundWithoutCall(ctx context.Context, pod *corev1.Pod
 				"without it")
 }
 
-// skipped returns the line of the scheduler's log about an extender that was skipped since the pod
+// skipped returns the line in the scheduler's log about an extender that was skipped since the pod
 // was created, or "" (k8s.io/kubernetes/pkg/scheduler, findNodesThatPassExtenders).
 func (e *extenderVerifier) skipped(ctx context.Context, pod *corev1.Pod) (string, error) {
 	pods, err := e.schedulerPods(ctx)

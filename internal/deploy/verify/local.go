@@ -19,14 +19,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// LocalMetrics returns a function that reads the metrics of the default scheduler of this machine
-// with the credentials of cfg. The scheduler's serving certificate is self-signed and is not
-// verified.
+// LocalMetrics returns a function that reads the default scheduler's metrics on this machine with
+// the credentials in cfg. The scheduler's serving certificate is self-signed and is not verified.
 func LocalMetrics(cfg *rest.Config) func(ctx context.Context, node string) (string, error) {
 	return func(ctx context.Context, _ string) (string, error) { return MetricsAt(ctx, cfg, versions.SecurePort) }
 }
 
-// MetricsAt reads the metrics of the scheduler at a port of this machine, as LocalMetrics does.
+// MetricsAt reads the scheduler's metrics at a port on this machine, as LocalMetrics does.
 func MetricsAt(ctx context.Context, cfg *rest.Config, port int) (_ string, err error) {
 	local := rest.CopyConfig(cfg)
 	local.Insecure, local.CAData, local.CAFile, local.ServerName = true, nil, "", ""
@@ -52,7 +51,7 @@ func MetricsAt(ctx context.Context, cfg *rest.Config, port int) (_ string, err e
 	return string(text), err
 }
 
-// RunningPrograms returns the SHA-256 of the programs that run in a container of this machine. Its
+// RunningPrograms returns the SHA-256 of the programs that run in a container on this machine. Its
 // processes are in a control group whose name contains the container's ID.
 func RunningPrograms(containerID string) (sums []string, err error) {
 	if containerID == "" {

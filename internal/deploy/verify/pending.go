@@ -25,12 +25,12 @@ const (
 	logBytes    = 4 << 20
 	shownLines  = 10
 	explainTime = 20 * time.Second
-	// kubeSchedulerRole is the cluster's role of schedulers. The scheduler's identity is bound to it.
+	// kubeSchedulerRole is the cluster's role for schedulers. The scheduler's identity is bound to it.
 	kubeSchedulerRole = "system:kube-scheduler"
 )
 
-// explainPending returns an error with everything that may keep the pod from being bound: the
-// explanation of the pod, and the pods, permissions and log of its scheduler.
+// explainPending returns an error with everything that may keep the pod from being bound: the pod's
+// explanation, and the pods, permissions and log of its scheduler.
 func (r *verifier) explainPending(ctx context.Context, pod *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, explainTime)
 	defer cancel()
@@ -70,7 +70,7 @@ func (r *verifier) explanation(ctx context.Context, pod *corev1.Pod) (*explain.R
 	return report, nil
 }
 
-// schedulerProblems adds to e the problems of the pods of the scheduler and their logs. If the
+// schedulerProblems adds to e the problems from the scheduler's pods and their logs. If the
 // scheduler has not tried the pod, it adds the missing permissions. It returns the problems.
 func (r *verifier) schedulerProblems(ctx context.Context, e *NotScheduledError, untried bool) (problems []string) {
 	pods, err := r.schedulerPods(ctx)
@@ -97,7 +97,7 @@ func (r *verifier) schedulerProblems(ctx context.Context, e *NotScheduledError, 
 }
 
 // requiredPermissions returns the permissions without which a scheduler binds nothing
-// (system:kube-scheduler of every release has them).
+// (system:kube-scheduler has them in every release).
 func (r *verifier) requiredPermissions() []authorizationv1.ResourceAttributes {
 	return []authorizationv1.ResourceAttributes{
 		{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"},
@@ -136,7 +136,7 @@ func (r *verifier) missingPermissions(ctx context.Context) (missing []string, er
 	return missing, nil
 }
 
-// identity returns the subject of our ClusterRoleBinding to the cluster's role of schedulers, or
+// identity returns the subject in our ClusterRoleBinding to the cluster's role for schedulers, or
 // nil.
 func (r *verifier) identity(ctx context.Context) (*rbacv1.Subject, error) {
 	selector := ownership.Installed + "," + ownership.LabelInstance + "=" + r.Deployment
@@ -153,7 +153,7 @@ func (r *verifier) identity(ctx context.Context) (*rbacv1.Subject, error) {
 	return nil, nil
 }
 
-// account returns the user name and groups of a subject.
+// account returns a subject's user name and groups.
 func account(s rbacv1.Subject) (user string, groups []string) {
 	if s.Kind != rbacv1.ServiceAccountKind {
 		return s.Name, []string{"system:authenticated"}
@@ -162,7 +162,7 @@ func account(s rbacv1.Subject) (user string, groups []string) {
 		[]string{"system:serviceaccounts", "system:serviceaccounts:" + s.Namespace, "system:authenticated"}
 }
 
-// logFindings returns the last warnings and errors in the log of a scheduler pod.
+// logFindings returns the last warnings and errors in a scheduler pod's log.
 func (r *verifier) logFindings(ctx context.Context, pod *corev1.Pod) []string {
 	lines, limit := int64(logTail), int64(logBytes)
 	text, err := r.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name,
@@ -173,11 +173,11 @@ func (r *verifier) logFindings(ctx context.Context, pod *corev1.Pod) []string {
 	return warningLines(text)
 }
 
-// warningLine matches warnings, errors and the last output of a crashing program, in klog's text
-// (W1121 …) and JSON formats.
+// warningLine matches warnings, errors and a crashing program's last output, in klog's text (W1121
+// …) and JSON formats.
 var warningLine = regexp.MustCompile(`^[WEF]\d{4} |"level":"(?:warn|error)"|"err":|^panic: |^Error: |^fatal `)
 
-// warningLines returns the last lines of a log that match warningLine.
+// warningLines returns a log's last lines that match warningLine.
 func warningLines(text []byte) []string {
 	var found []string
 	for line := range bytes.Lines(text) {

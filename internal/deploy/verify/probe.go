@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// nodePage is how many nodes are read at once.
+	// nodePage is the number of nodes that are read at once.
 	nodePage = 250
 	// missingImage is an image that no node has: the pod has to be bound, not to run.
 	missingImage = "localhost/pause"
@@ -33,7 +33,7 @@ func (r *verifier) labels() map[string]string {
 	return labels
 }
 
-// createPod creates the namespace and the pod, which requests one unit of each of the resources.
+// createPod creates the namespace and the pod, which requests one unit of each resource.
 func (r *verifier) createPod(ctx context.Context, resources ...string) (*corev1.Pod, error) {
 	pod := r.podSpec()
 	requestResources(&pod.Spec.Containers[0], resources)
@@ -127,7 +127,7 @@ func (r *verifier) podSpec() *corev1.Pod {
 	}
 }
 
-// useSchedulerImage sets the image of the scheduler's Deployment. Without a Deployment the pod
+// useSchedulerImage sets the image from the scheduler's Deployment. Without a Deployment the pod
 // stays Pending with any image, and explainPending reports the reason.
 func (r *verifier) useSchedulerImage(ctx context.Context, container *corev1.Container) {
 	container.Image = missingImage
@@ -180,8 +180,8 @@ func tolerateControlPlane() []corev1.Toleration {
 	return tolerations
 }
 
-// waitBound returns the pod when it is bound, and the local time of the watch event. If the watch
-// fails, it polls the pod, and the time is zero.
+// waitBound returns the pod when it is bound, and the watch event's local time. If the watch fails,
+// it polls the pod, and the time is zero.
 func (r *verifier) waitBound(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, time.Time, error) {
 	for {
 		if bound, at := r.watchBound(ctx, pod); bound != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// chooseDeployment sets the name of the Deployment: the name of the scheduler, or, if no Deployment
-// has that name, the Deployment whose configuration has a profile of that name.
+// chooseDeployment sets the Deployment's name: the scheduler's name, or, if no Deployment has that
+// name, the Deployment whose configuration has a profile with that name.
 func (r *verifier) chooseDeployment(ctx context.Context) error {
 	if r.Deployment != "" {
 		return nil

@@ -20,11 +20,10 @@ const (
 )
 
 // source returns the controller that reported an event and its instance. A scheduler writes events
-// through events.k8s.io, with the name of its profile as the reporting controller, if the API
-// server served that group when the scheduler started. If not, as in a static pod that starts
-// before its API server, it writes through the core API: the name is the source component, and the
-// instance is missing (k8s.io/client-go/tools/events, NewEventBroadcasterAdapter). The core API
-// returns both.
+// through events.k8s.io, with its profile's name as the reporting controller, if the API server
+// served that group when the scheduler started. If not, as in a static pod that starts before its
+// API server, it writes through the core API: the name is the source component, and the instance is
+// missing (k8s.io/client-go/tools/events, NewEventBroadcasterAdapter). The core API returns both.
 func source(e *corev1.Event) (controller, instance string) {
 	if e.ReportingController != "" {
 		return e.ReportingController, e.ReportingInstance
@@ -32,7 +31,7 @@ func source(e *corev1.Event) (controller, instance string) {
 	return e.Source.Component, e.Source.Host
 }
 
-// scheduledEvent waits for the Scheduled event of the bound pod.
+// scheduledEvent waits for the bound pod's Scheduled event.
 func (r *verifier) scheduledEvent(ctx context.Context, pod *corev1.Pod) (*corev1.Event, error) {
 	waitCtx, cancel := context.WithTimeout(ctx, eventTimeout)
 	defer cancel()
@@ -55,7 +54,7 @@ func (r *verifier) scheduledEvent(ctx context.Context, pod *corev1.Pod) (*corev1
 	}
 }
 
-// prove returns an error unless the Scheduled event of the bound pod is from the scheduler.
+// prove returns an error unless the bound pod's Scheduled event is from the scheduler.
 func (r *verifier) prove(ctx context.Context, pod *corev1.Pod) error {
 	event, err := r.scheduledEvent(ctx, pod)
 	if err != nil {
@@ -136,7 +135,7 @@ func (r *verifier) podEvents(ctx context.Context, pod *corev1.Pod) ([]corev1.Eve
 	return list.Items, nil
 }
 
-// lastOf returns the newest event of that reason, or nil.
+// lastOf returns the newest event with that reason, or nil.
 func lastOf(events []corev1.Event, reason string) *corev1.Event {
 	var last *corev1.Event
 	for i := range events {

@@ -1,6 +1,6 @@
 // Package noderun runs pmk-sched on a control-plane node from another machine, in a short-lived
-// privileged pod. A Secret that the pod mounts holds the request, and the termination message of
-// the pod is the result, a [Report].
+// privileged pod. A Secret that the pod mounts holds the request, and the pod's termination message
+// is the result, a [Report].
 package noderun
 
 import (
@@ -19,15 +19,15 @@ import (
 // pods.
 const Namespace = metav1.NamespaceSystem
 
-// Paths in the containers of the pod.
+// Paths in the pod's containers.
 const (
 	// Program is pmk-sched in its image.
 	Program = "/usr/local/bin/pmk-sched"
 	// RequestFile has [Task.Request].
 	RequestFile = "/run/pmk-sched/request.json"
-	// SchedulerDir contains the program of the scheduler's image, see [Task.Scheduler].
+	// SchedulerDir contains the program from the scheduler's image, see [Task.Scheduler].
 	SchedulerDir = "/run/scheduler"
-	// ReportFile is where the program writes its [Report]. The kubelet reads it
+	// ReportFile is the file to which the program writes its [Report]. The kubelet reads it
 	// (TerminationMessagePathDefault).
 	ReportFile = corev1.TerminationMessagePathDefault
 
@@ -35,8 +35,7 @@ const (
 	tempDir = "/tmp"
 )
 
-// Command is the hidden command of pmk-sched for the containers of the pod, with a subcommand for
-// each.
+// Command is pmk-sched's hidden command for the pod's containers, with a subcommand for each.
 const (
 	Command    = "on-node"
 	CopyTool   = "copy"
@@ -44,45 +43,45 @@ const (
 	RunRequest = "run"
 )
 
-// Names of the containers.
+// Container names.
 const (
 	toolContainer      = "tool"
 	schedulerContainer = "scheduler"
 	mainContainer      = "pmk-sched"
 )
 
-// undoTime is how long pmk-sched may take to undo an unfinished change when the pod is deleted,
-// until the former scheduler runs again.
+// undoTime is the time that pmk-sched may take to undo an unfinished change when the pod is
+// deleted, until the former scheduler runs again.
 const undoTime = 5 * time.Minute
 
-// unprivileged is the user of the containers that need no privileges.
+// unprivileged is the user for the containers that need no privileges.
 const unprivileged = 65534
 
 // Task is a task for pmk-sched on a node.
 type Task struct {
-	// Node is the name of the node.
+	// Node is the node's name.
 	Node string
 	// Image is an image with pmk-sched at [Program].
 	Image string
-	// Scheduler is the image of a scheduler. The kubelet pulls it, and an init container copies its
-	// program to [SchedulerDir]. It is empty if the task needs no scheduler. Programs are the
-	// programs that the scheduler's command names.
+	// Scheduler is a scheduler's image. The kubelet pulls it, and an init container copies its program
+	// to [SchedulerDir]. It is empty if the task needs no scheduler. Programs are the programs that
+	// the scheduler's command names.
 	Scheduler string
 	Programs  []string
-	// Kubeconfig is a file of the node.
+	// Kubeconfig is a file on the node.
 	Kubeconfig string
-	// Directories of the node are mounted at the same path. Directories in Created may be missing.
+	// Directories on the node are mounted at the same path. Directories in Created may be missing.
 	Directories, Created []string
 	// Request is read by the program.
 	Request []byte
-	// Timeout is how long the pod may run.
+	// Timeout limits the time that the pod may run.
 	Timeout time.Duration
 }
 
-// name is the name of the pod and of the Secret. A node has one pod at a time, for any task.
+// name is the name of the pod and the Secret. A node has one pod at a time, for any task.
 func (t Task) name() string { return "pmk-sched-run-" + strings.ToLower(t.Node) }
 
-// labels mark the objects of a task.
+// labels mark a task's objects.
 func labels() map[string]string {
 	all := ownership.Labels(corev1.DefaultSchedulerName)
 	all[ownership.LabelComponent] = ownership.ComponentNodeRun
@@ -93,13 +92,13 @@ func (t Task) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: t.name(), Namespace: Namespace, Labels: labels()}
 }
 
-// Secret returns the object with the request. A configuration may have keys of extenders in it.
+// Secret returns the object with the request. A configuration may have extenders' keys in it.
 func (t Task) Secret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: t.meta(), Data: map[string][]byte{path.Base(RequestFile): t.Request}}
 }
 
 // Pod returns the pod. Only its last container, which runs pmk-sched's image, is privileged: an
-// unprivileged container reads the program of the scheduler's image.
+// unprivileged container reads the program in the scheduler's image.
 func (t Task) Pod() *corev1.Pod {
 	no, grace, deadline := false, int64(undoTime/time.Second), int64(t.Timeout/time.Second)
 	pod := &corev1.Pod{
@@ -127,7 +126,7 @@ func (t Task) Pod() *corev1.Pod {
 	return pod
 }
 
-// directories are all directories of the node.
+// directories are all directories on the node.
 func (t Task) directories() []string { return slices.Concat(t.Directories, t.Created) }
 
 // main is the container that does the task. It is privileged because SELinux and AppArmor keep
@@ -150,7 +149,7 @@ func (t Task) main() corev1.Container {
 	return c
 }
 
-// readers are the containers that read the program of the scheduler's image: pmk-sched runs in that
+// readers are the containers that read the program in the scheduler's image: pmk-sched runs in that
 // image, which may have no shell.
 func (t Task) readers() []corev1.Container {
 	tool := path.Join(toolDir, path.Base(Program))

@@ -10,15 +10,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// maxReport is how much of a termination message the kubelet keeps (pkg/kubelet/container,
+// maxReport limits the part of a termination message that the kubelet keeps (pkg/kubelet/container,
 // MaxContainerTerminationMessageLength).
 const maxReport = 4096
 
-// Report is the result of pmk-sched on a node.
+// Report is pmk-sched's result on a node.
 type Report struct {
-	// Result is the outcome of the command. It is empty if the command failed.
+	// Result is the command's outcome. It is empty if the command failed.
 	Result json.RawMessage `json:"result,omitempty"`
-	// Error is why it failed, with Hints.
+	// Error is the reason why it failed, with Hints.
 	Error string   `json:"error,omitempty"`
 	Hints []string `json:"hints,omitempty"`
 	// Invalid reports that the request is the cause, and that nothing was changed.
@@ -26,7 +26,7 @@ type Report struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// NewReport returns the report of a command.
+// NewReport returns a command's report.
 func NewReport(result any, failed error, warnings []string) (*Report, error) {
 	r := &Report{Warnings: warnings}
 	if failed != nil {
@@ -87,7 +87,7 @@ func Decode(message string) (*Report, error) {
 	return r, nil
 }
 
-// Err returns the error of the report, nil if the command succeeded.
+// Err returns the error in the report, nil if the command succeeded.
 func (r *Report) Err() error {
 	if r.Error == "" {
 		return nil

@@ -19,13 +19,13 @@ import (
 
 const (
 	pollInterval = time.Second
-	// patience is how long the API server may be unavailable: on PMK it is in the pod that is
+	// patience is the time that the API server may be unavailable: on PMK it is in the pod that is
 	// replaced.
 	patience = 5 * time.Minute
-	// lateness is how long after the deadline of a pod its kubelet may take to end it, in addition to
+	// lateness is the time after a pod's deadline that its kubelet may take to end it, in addition to
 	// the undo.
 	lateness = time.Minute
-	// goneTime is how long the deletion of a pod may take, in addition to the undo.
+	// goneTime is the time that deleting a pod may take, in addition to the undo.
 	goneTime = time.Minute
 )
 
@@ -36,12 +36,12 @@ type Runner struct {
 	poll  time.Duration
 }
 
-// New returns a runner. Requests of kube should time out.
+// New returns a runner. Requests from kube should time out.
 func New(kube kubernetes.Interface, log *zap.Logger) *Runner {
 	return &Runner{kube: kube, retry: &kubeapi.Retrier{Patience: patience, Log: log}, poll: pollInterval}
 }
 
-// Run does a task and returns its report. It first waits until a pod of a killed run has ended. The
+// Run does a task and returns its report. It first waits until a killed run's pod has ended. The
 // pod is deleted in any case: if it still runs because ctx has ended, Run waits until pmk-sched in
 // it has undone its unfinished change.
 func (r *Runner) Run(ctx context.Context, t Task) (report *Report, err error) {
@@ -66,8 +66,8 @@ func (r *Runner) Run(ctx context.Context, t Task) (report *Report, err error) {
 	return report, nil
 }
 
-// clear removes the objects of a killed run after its pod has ended: pmk-sched in the pod finishes
-// or undoes its work without that run.
+// clear removes a killed run's objects after its pod has ended: pmk-sched in the pod finishes or
+// undoes its work without that run.
 func (r *Runner) clear(ctx context.Context, t Task) error {
 	pod, err := r.read(ctx, t)
 	if err != nil || pod == nil {

@@ -11,24 +11,24 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
-// pullGrace is how long the pull of an image may fail: the kubelet tries again.
+// pullGrace is the time that an image pull may fail: the kubelet tries again.
 const pullGrace = time.Minute
 
-// state is the state of the task, read from the status of its pod.
+// state is the task's state, read from the status of its pod.
 type state struct {
 	// ended reports that its containers have ended, or that it was rejected.
 	ended bool
-	// message is the termination message of its last container.
+	// message is its last container's termination message.
 	message string
-	// failure is why there is no message, or why the pod does not start. grace is how long a
-	// failure to start may last.
+	// failure is the reason why there is no message, or why the pod does not start. grace is the time
+	// that a failure to start may last.
 	failure string
 	grace   time.Duration
-	// started reports that the last container was started: then only it knows the state of the node.
+	// started reports that the last container was started: then only it knows the node's state.
 	started bool
 }
 
-// stateOf reads the status of a pod.
+// stateOf reads a pod's status.
 func stateOf(pod *corev1.Pod) state {
 	for _, c := range podstatus.Containers(pod) {
 		ended, waiting, class := c.State.Terminated, c.State.Waiting, podstatus.Starting
@@ -64,7 +64,7 @@ func stateOf(pod *corev1.Pod) state {
 	return state{}
 }
 
-// report returns the report of a pod that has ended, or why there is none.
+// report returns the report from a pod that has ended, or why there is none.
 func (s state) report() (*Report, error) {
 	switch {
 	case s.message != "":

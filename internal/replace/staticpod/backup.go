@@ -21,7 +21,7 @@ const StateDir = "/var/lib/pmk-sched"
 // backupsDir holds one directory per backup, named by time.
 const backupsDir = StateDir + "/backups"
 
-// State is the state of a replacement.
+// State is a replacement's state.
 type State string
 
 // States of a backup.
@@ -38,10 +38,10 @@ const (
 	Superseded State = "superseded"
 )
 
-// Backup is one directory under the backups directory: the state before a run, and the journal of
-// the run.
+// Backup is one directory under the backups directory: the state before a run, and the run's
+// journal.
 type Backup struct {
-	// ID is the name of the directory. IDs sort by time.
+	// ID is the directory's name. IDs sort by time.
 	ID    string `json:"id"`
 	State State  `json:"state"`
 	// Step is the step that began last.
@@ -50,7 +50,7 @@ type Backup struct {
 	Updated time.Time `json:"updated"`
 
 	Layout string `json:"layout"`
-	// Node is the name of the node, Pod the name of its mirror pod.
+	// Node is the node's name, Pod the name of its mirror pod.
 	Node      string `json:"node"`
 	Pod       string `json:"pod"`
 	Namespace string `json:"namespace"`
@@ -105,10 +105,10 @@ type Saved struct {
 	Edited bool `json:"edited,omitempty"`
 }
 
-// Manifest returns the entry of the manifest.
+// Manifest returns the manifest's entry.
 func (b *Backup) Manifest() *Saved { return &b.Files[0] }
 
-// File returns the entry of the file at a path, or nil if it does not exist.
+// File returns the entry for the file at a path, or nil if it does not exist.
 func (b *Backup) File(path string) *Saved {
 	for i := range b.Files {
 		if b.Files[i].Path == path {
@@ -118,7 +118,7 @@ func (b *Backup) File(path string) *Saved {
 	return nil
 }
 
-// Dir returns the directory of the backup on the node.
+// Dir returns the backup's directory on the node.
 func (b *Backup) Dir() string { return path.Join(backupsDir, b.ID) }
 
 // Content is the data that Create copies into a backup.
@@ -191,7 +191,7 @@ func (b *Backup) keep(folder, name string, data []byte) error {
 	return problem.NodeFile("write", path.Join(b.Dir(), folder, name), err)
 }
 
-// Note records in the journal the step that begins, or the result of the run.
+// Note records in the journal the step that begins, or the run's result.
 func (b *Backup) Note(step string, state State) error {
 	b.Step, b.State, b.Updated = step, state, time.Now().UTC()
 	text, err := json.MarshalIndent(b, "", "  ")
@@ -208,7 +208,7 @@ const (
 	WrittenCopy  = "written"
 )
 
-// Load reads a copy. It fails if the hash of the copy is not the one in the journal.
+// Load reads a copy. It fails if the copy's hash is not the one in the journal.
 func (b *Backup) Load(s *Saved, copy string) (*File, error) {
 	at := path.Join(b.Dir(), copy, s.Name)
 	data, err := os.ReadFile(filepath.Join(b.dir, copy, s.Name))
@@ -222,8 +222,8 @@ func (b *Backup) Load(s *Saved, copy string) (*File, error) {
 	return &File{Data: data, Mode: s.Mode, UID: s.UID, GID: s.GID}, nil
 }
 
-// Backups returns the backups of a node, the newest first. It skips directories without a journal:
-// their run was killed before it changed anything.
+// Backups returns a node's backups, the newest first. It skips directories without a journal: their
+// run was killed before it changed anything.
 func Backups(files Files) ([]*Backup, error) {
 	parent, err := files.Resolve(backupsDir)
 	if err != nil {

@@ -16,32 +16,32 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Annotations of a changed manifest. The mirror pod has them too, so that the API shows which nodes
+// Annotations on a changed manifest. The mirror pod has them too, so that the API shows which nodes
 // run a replacement.
 const (
 	// AnnotationReplacement identifies the replacement. Watch uses it to recognize the new pod.
 	AnnotationReplacement = "pmk-sched.io/replacement"
-	// AnnotationConfig is the hash of the configuration, so that the kubelet recreates the pod when
-	// only the configuration changes.
+	// AnnotationConfig is the configuration's hash, so that the kubelet recreates the pod when only
+	// the configuration changes.
 	AnnotationConfig = "pmk-sched.io/config-hash"
 	// AnnotationBinary is the SHA-256 of the scheduler binary in the image.
 	AnnotationBinary = "pmk-sched.io/binary"
 )
 
-// Mount is a file or directory of the node to mount into a container.
+// Mount is a file or directory on the node to mount into a container.
 type Mount struct {
-	// Name is the name of the volume.
+	// Name is the volume's name.
 	Name string
 	// HostPath is the path on the node, Path the one in the container.
 	HostPath, Path string
-	// Type is the type of the hostPath volume.
+	// Type is the hostPath volume's type.
 	Type corev1.HostPathType
 }
 
 // Annotation is an annotation to set.
 type Annotation struct{ Name, Value string }
 
-// Change describes an edit of a manifest. Zero fields change nothing. Applying the same Change
+// Change describes an edit to a manifest. Zero fields change nothing. Applying the same Change
 // twice gives the same manifest.
 type Change struct {
 	// Container is the name of the container to change.
@@ -63,8 +63,8 @@ type Change struct {
 	RunAsRoot bool
 	// Annotations are set on the pod.
 	Annotations []Annotation
-	// UID is the UID of the pod; by default it is the hash of the file. The kubelet updates a pod
-	// with an unchanged UID in place and restarts only changed containers: see Restarts.
+	// UID is the pod's UID; by default it is the file's hash. The kubelet updates a pod with an
+	// unchanged UID in place and restarts only changed containers: see Restarts.
 	UID types.UID
 }
 
@@ -135,7 +135,7 @@ func (c Change) on(pod *corev1.Pod) error {
 	return fmt.Errorf("no container %s", c.Container)
 }
 
-// setsUser reports whether the manifest sets the user of a container.
+// setsUser reports whether the manifest sets a container's user.
 func setsUser(pod *corev1.Pod, c *corev1.Container) bool {
 	return c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil ||
 		pod.Spec.SecurityContext != nil && pod.Spec.SecurityContext.RunAsUser != nil
@@ -190,7 +190,7 @@ func (c Change) mountIn(pod *corev1.Pod, container *corev1.Container) {
 	container.VolumeMounts = append([]corev1.VolumeMount{mount}, container.VolumeMounts...)
 }
 
-// InContainer returns the path in the container of a path on the node that an existing volume
+// InContainer returns the path in the container for a path on the node that an existing volume
 // mounts; "" if none does.
 func InContainer(pod *corev1.Pod, container *corev1.Container, hostPath string) string {
 	for _, mount := range container.VolumeMounts {
@@ -210,7 +210,8 @@ func InContainer(pod *corev1.Pod, container *corev1.Container, hostPath string) 
 	return ""
 }
 
-// OnHost is the inverse of InContainer: it returns the path on the node of a path in the container.
+// OnHost is the inverse of InContainer: it returns the path on the node for a path in the
+// container.
 func OnHost(pod *corev1.Pod, container *corev1.Container, inContainer string) string {
 	for _, mount := range container.VolumeMounts {
 		for _, volume := range pod.Spec.Volumes {
@@ -228,12 +229,12 @@ func OnHost(pod *corev1.Pod, container *corev1.Container, inContainer string) st
 	return ""
 }
 
-// container returns the YAML node of the container to change.
+// container returns the YAML node for the container to change.
 func (e *editor) container() *yaml.Node {
 	return named(child(child(e.root, "spec"), "containers"), e.change.Container)
 }
 
-// Restarts reports whether the kubelet of Kubernetes 1.minor restarts a container that changed in a
+// Restarts reports whether the kubelet in Kubernetes 1.minor restarts a container that changed in a
 // pod with an unchanged UID.
 func Restarts(minor int, before, after *corev1.Container) bool {
 	if (versions.Release{Major: 1, Minor: minor}).Rules().ComparesImagesOnly {

@@ -15,15 +15,15 @@ import (
 // (k8s.io/component-base/logs/kube-log-runner). It is in upstream's images.
 var logRunners = []string{"go-runner", "kube-log-runner"}
 
-// start is where a container's command and arguments, as one list, name its program.
+// start is the place at which a container's command and arguments, as one list, name its program.
 type start struct {
 	words []string
-	// program is the index of the program; -1 if the image's entrypoint names it.
+	// program is the program's index; -1 if the image's entrypoint names it.
 	program int
 }
 
-// startOf finds the program in the command of a container. It fails if that is another program than
-// the expected one, runs in a shell, or is unknown.
+// startOf finds the program in a container's command. It fails if that is another program than the
+// expected one, runs in a shell, or is unknown.
 func startOf(c *corev1.Container, program string) (start, error) {
 	s := start{words: slices.Concat(c.Command, c.Args), program: -1}
 	if len(s.words) == 0 {
@@ -63,8 +63,8 @@ func wrapped(words []string) int {
 	return 0
 }
 
-// Words returns the flags of a container's program: the words after it in the command and the
-// arguments. It fails if the program is not the expected one or runs in a shell.
+// Words returns a container program's flags: the words after it in the command and the arguments.
+// It fails if the program is not the expected one or runs in a shell.
 func Words(c *corev1.Container, program string) ([]string, error) {
 	s, err := startOf(c, program)
 	if err != nil {
@@ -73,9 +73,9 @@ func Words(c *corev1.Container, program string) ([]string, error) {
 	return s.words[s.program+1:], nil
 }
 
-// Programs returns the programs that the command of a container names: a wrapper that writes a log
-// file, if there is one, and the expected program. There are none if the image's entrypoint names
-// it, or if the container runs something else.
+// Programs returns the programs that a container's command names: a wrapper that writes a log file,
+// if there is one, and the expected program. There are none if the image's entrypoint names it, or
+// if the container runs something else.
 func Programs(c *corev1.Container, program string) []string {
 	s, err := startOf(c, program)
 	switch {
@@ -88,7 +88,7 @@ func Programs(c *corev1.Container, program string) []string {
 	}
 }
 
-// place is the index of a word in a list, or the index at which to insert it.
+// place is a word's index in a list, or the index at which to insert it.
 type place struct {
 	index   int
 	there   bool

@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// CheckDirectory refuses a directory in which another file defines the pod of the manifest too. A
+// CheckDirectory refuses a directory in which another file defines the manifest's pod too. A
 // kubelet runs every regular file there whose name does not begin with a dot, backups included
 // (pkg/kubelet/config/file.go, extractFromDir): one of the two pods runs, and it may be the other.
 func (m *Manifest) CheckDirectory(files Files) error {
@@ -46,7 +46,7 @@ func (m *Manifest) CheckDirectory(files Files) error {
 	return nil
 }
 
-// definedBy reports whether a kubelet reads a pod of the same name from a file. It decodes less
+// definedBy reports whether a kubelet reads a pod with the same name from a file. It decodes less
 // strictly than [Parse], reads the first document only, and skips what is not a pod.
 func (m *Manifest) definedBy(files Files, name string) (bool, error) {
 	at, err := files.Resolve(name)

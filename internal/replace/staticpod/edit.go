@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// editor applies one Change to the text of a manifest.
+// editor applies one Change to a manifest's text.
 type editor struct {
 	*Manifest
 	change  Change
@@ -133,7 +133,7 @@ func (e *editor) mount() error {
 	return e.item(container, "volumeMounts", m.Name, mount, map[string]string{"mountPath": m.Path}, "")
 }
 
-// item adds an item to a list of named items, or sets the given values of the existing one. The
+// item adds an item to a list of named items, or sets the given values in the existing one. The
 // values are under the key inside unless that is empty.
 func (e *editor) item(parent *yaml.Node, key, name string, fields []field, values map[string]string,
 	inside string) error {
@@ -218,7 +218,7 @@ func (e *editor) insert(mapping *yaml.Node, inFlow bool, fields ...field) error 
 	return nil
 }
 
-// set replaces the value of a scalar.
+// set replaces a scalar's value.
 func (e *editor) set(n *yaml.Node, value string, inFlow bool) error {
 	if n.Kind == yaml.ScalarNode && n.Value == value {
 		return nil

@@ -14,13 +14,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Files accesses the files of a node. All paths are paths on the node.
+// Files accesses a node's files. All paths are paths on the node.
 type Files struct {
-	// Resolve maps a path on the node to a path of this process and follows links.
+	// Resolve maps a path on the node to a path in this process and follows links.
 	Resolve func(path string) (string, error)
 }
 
-// File is the content of a file with its mode and owner.
+// File is a file's content with its mode and owner.
 type File struct {
 	Data     []byte
 	Mode     fs.FileMode

@@ -1,5 +1,5 @@
-// Package staticpod changes the scheduler container in the manifest of a static pod, and restores
-// the original manifest.
+// Package staticpod changes the scheduler container in a static pod's manifest, and restores the
+// original manifest.
 //
 // [Parse] reads a manifest, and [Manifest.Apply] edits it as text: every byte outside the [Change]
 // stays, comments included. The result is decoded strictly and compared with the old pod. [Swapper]
@@ -7,7 +7,7 @@
 // state with a journal that is written before every step, so that a run that was killed at any
 // point can be resumed or reverted. [Watch] waits until the kubelet runs the manifest.
 //
-// All paths are paths on the node. [Files] maps them to paths of this process.
+// All paths are paths on the node. [Files] maps them to paths in this process.
 package staticpod
 
 import (
@@ -25,15 +25,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// MaxSize is the maximum size of a manifest, as for a kubelet (pkg/kubelet/config/common.go,
+// MaxSize is a manifest's maximum size, as for a kubelet (pkg/kubelet/config/common.go,
 // maxConfigLength).
 const MaxSize = 10 << 20
 
-// Manifest is the manifest of a static pod.
+// Manifest is a static pod's manifest.
 type Manifest struct {
-	// Path is the path of the file, for messages.
+	// Path is the file's path, for messages.
 	Path string
-	// Raw is the content of the file.
+	// Raw is the file's content.
 	Raw []byte
 	// Pod is the decoded pod.
 	Pod *corev1.Pod
@@ -126,8 +126,8 @@ func (m *Manifest) Container(name string) (*corev1.Container, error) {
 	return nil, problem.Invalidf("", "read static pod %s: no container %s", m.Path, name)
 }
 
-// Flag returns the value of a flag, as the program reads it: the last occurrence wins, and a
-// boolean flag is "true" or "false".
+// Flag returns a flag's value, as the program reads it: the last occurrence wins, and a boolean
+// flag is "true" or "false".
 func Flag(words []string, name string) (value string, given bool) {
 	f, given := versions.FindFlag(words, name)
 	switch {
@@ -143,7 +143,7 @@ func Flag(words []string, name string) (value string, given bool) {
 	return f.Value, true
 }
 
-// child returns the value of a key of a mapping, or nil.
+// child returns the value for a key in a mapping, or nil.
 func child(mapping *yaml.Node, name string) *yaml.Node {
 	if mapping == nil || mapping.Kind != yaml.MappingNode {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Open returns the backups that describe the present state, the newest first: the backups of killed
-// runs and the backup of the last successful replacement. It returns nil if the node runs its
-// original manifest.
+// Open returns the backups that describe the present state, the newest first: the backups from
+// killed runs and the backup from the last successful replacement. It returns nil if the node runs
+// its original manifest.
 func Open(list []*Backup) []*Backup {
 	var open []*Backup
 	for _, b := range list {

@@ -4,7 +4,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Replacement returns the annotation [AnnotationReplacement] of a manifest. It returns "" if the
+// Replacement returns the annotation [AnnotationReplacement] in a manifest. It returns "" if the
 // annotation is missing or the manifest cannot be decoded.
 func Replacement(manifest []byte) string {
 	var pod struct {

@@ -20,12 +20,11 @@ const heldDir = ".pmk-sched-held"
 // Swapper replaces a manifest.
 //
 // A kubelet with a manifest directory watches the directory: a rename into it is one event. A
-// kubelet with a single manifest file watches the inode of that file
-// (pkg/kubelet/config/file_linux.go). Renaming over the file deletes the inode, which the kubelet
-// treats as the removal of the pod: it stops all containers until it reads the path again, up to 20
-// s later. Swapper therefore keeps the old inode alive with a second link for as long as a process
-// watches it, and changes its mode after the rename. The kubelet then reads the path and finds the
-// new manifest.
+// kubelet with a single manifest file watches that file's inode (pkg/kubelet/config/file_linux.go).
+// Renaming over the file deletes the inode, which the kubelet treats as the pod's removal: it stops
+// all containers until it reads the path again, up to 20 s later. Swapper therefore keeps the old
+// inode alive with a second link for as long as a process watches it, and changes its mode after
+// the rename. The kubelet then reads the path and finds the new manifest.
 type Swapper struct {
 	Files Files
 	// SingleFile is set if the kubelet reads the file itself, not its directory.
@@ -238,7 +237,7 @@ func touchHeld(at string) error {
 }
 
 // release removes the link to the current file, which exists without it, and links that no process
-// watches, from before the last start of the kubelet. If no kubelet is visible, the latter stay.
+// watches, from before the kubelet's last start. If no kubelet is visible, the latter stay.
 func release(at string) error {
 	links := held(at)
 	if len(links) == 0 {
@@ -269,7 +268,7 @@ func unneeded(links []string, current uint64, watched map[uint64]bool, kubelet b
 }
 
 // watchedInodes returns the inodes that processes watch (proc(5), fdinfo), and whether a kubelet is
-// among the processes. Equal inode numbers of other file systems count too: keeping a link too long
+// among the processes. Equal inode numbers in other file systems count too: keeping a link too long
 // does no harm.
 func watchedInodes() (inodes map[uint64]bool, kubelet bool) {
 	inodes = map[uint64]bool{}

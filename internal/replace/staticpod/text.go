@@ -14,9 +14,9 @@ import (
 // text is a YAML document in which nodes can be located.
 type text struct {
 	raw []byte
-	// lines holds the offset of the first byte of each line.
+	// lines holds the offset of the first byte in each line.
 	lines []int
-	// eol is the line ending of the document.
+	// eol is the document's line ending.
 	eol string
 }
 
@@ -53,7 +53,7 @@ func newText(raw []byte) (*text, error) {
 	return t, nil
 }
 
-// offset returns the offset of a node. yaml counts lines and characters from 1.
+// offset returns a node's offset. yaml counts lines and characters from 1.
 func (t *text) offset(n *yaml.Node) (int, error) {
 	if n.Line < 1 || n.Line > len(t.lines) || n.Column < 1 {
 		return 0, fmt.Errorf("line %d: node not found in the text", n.Line)
@@ -69,7 +69,7 @@ func (t *text) offset(n *yaml.Node) (int, error) {
 	return at, nil
 }
 
-// span returns the start and end of a scalar on one line.
+// span returns a scalar's start and end on one line.
 func (t *text) span(n *yaml.Node) (at, end int, err error) {
 	at, err = t.offset(n)
 	if err != nil {

@@ -21,12 +21,12 @@ type wait struct {
 	*Watch
 	want Want
 	ran  Ran
-	// container is the ID of the expected container as soon as it was seen.
+	// container is the expected container's ID as soon as it was seen.
 	container string
 	// renewed is when the lease had last been renewed when that container was first seen.
 	renewed time.Time
 	// former are the IDs of containers that are not the expected one, and between is set if one of
-	// them is of a manifest that the kubelet had not read when this run began: see mayBeFormer.
+	// them is from a manifest that the kubelet had not read when this run began: see mayBeFormer.
 	former  []string
 	between bool
 	away    time.Time
@@ -141,10 +141,10 @@ func (t *wait) failed(seen *Seen, status *corev1.ContainerStatus) string {
 	return ""
 }
 
-// mayBeFormer reports whether a container that ended may be of another manifest, and was stopped
+// mayBeFormer reports whether a container that ended may be from another manifest, and was stopped
 // for this one. If not, its successor fails too. It is the one from before the swap if the kubelet
-// had this manifest already. One more may be of a manifest that another program wrote just before:
-// the kubelet starts its container, and then stops it for this one.
+// had this manifest already. One more may be from a manifest that another program wrote just
+// before: the kubelet starts its container, and then stops it for this one.
 func (t *wait) mayBeFormer(state *corev1.ContainerStateTerminated) bool {
 	if t.want.Uncertain &&
 		(state.ExitCode == 0 || t.want.Before != nil && state.ContainerID == t.want.Before.ContainerID) {
@@ -158,9 +158,8 @@ func (t *wait) mayBeFormer(state *corev1.ContainerStateTerminated) bool {
 }
 
 // wasStopped reports whether a container may have ended because it was told to. A Go program that
-// is told so before it handles signals exits with status 2, since the kernel ignores the default
-// action of a signal for the first process of a container (dieFromSignal in
-// runtime/signal_unix.go).
+// is told so before it handles signals exits with status 2, since the kernel ignores a signal's
+// default action for the first process in a container (dieFromSignal in runtime/signal_unix.go).
 func wasStopped(state *corev1.ContainerStateTerminated) bool {
 	const sigterm, sigkill, beforeHandlers = 128 + 15, 128 + 9, 2
 	switch state.ExitCode {
@@ -214,9 +213,9 @@ func (t *wait) missing(ctx context.Context, seen *Seen, status *corev1.Container
 	return ""
 }
 
-// leader returns the first condition of leader election that does not hold. The previous scheduler
-// has ended when the new one runs. If its lease is renewed afterwards, the holder is the scheduler
-// of another node, also if the machines have the same host name.
+// leader returns the first leader election condition that does not hold. The previous scheduler has
+// ended when the new one runs. If its lease is renewed afterwards, the holder is another node's
+// scheduler, also if the machines have the same host name.
 func (t *wait) leader(seen *Seen) string {
 	switch {
 	case seen.Holder == "" || time.Since(seen.renewed()) >= time.Minute:
@@ -229,7 +228,7 @@ func (t *wait) leader(seen *Seen) string {
 	return ""
 }
 
-// renewMirror deletes a mirror pod of an older manifest. If the pod UID is pinned, the kubelet
+// renewMirror deletes a mirror pod from an older manifest. If the pod UID is pinned, the kubelet
 // considers that mirror pod up to date; after the deletion it creates a new one.
 func (t *wait) renewMirror(ctx context.Context, seen *Seen) {
 	if seen.pod.DeletionTimestamp == nil && time.Since(t.ran.started) > time.Second && time.Since(t.mirror) > mirrorPause {

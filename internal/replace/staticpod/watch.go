@@ -17,17 +17,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
-// annotationHash is the UID of the pod: the kubelet's hash of the file, unless the file sets a UID
+// annotationHash is the pod's UID: the kubelet's hash of the file, unless the file sets a UID
 // (pkg/kubelet/types/pod_update.go).
 const annotationHash = "kubernetes.io/config.hash"
 
 const (
 	lookEvery   = 300 * time.Millisecond
 	lookTimeout = 3 * time.Second
-	// APIPatience is how long an API server in the same pod may be unavailable before the old
+	// APIPatience is the time that an API server in the same pod may be unavailable before the old
 	// manifest is restored automatically.
 	APIPatience = 30 * time.Second
-	// leaseName is the lease of the default scheduler (pkg/scheduler/apis/config/types.go).
+	// leaseName is the default scheduler's lease (pkg/scheduler/apis/config/types.go).
 	leaseName = "kube-scheduler"
 	// mirrorPause is the interval for deleting an outdated mirror pod, which the kubelet then
 	// recreates.
@@ -38,9 +38,9 @@ const (
 type Watch struct {
 	Kube      kubernetes.Interface
 	Namespace string
-	// Pod is the name of the mirror pod, Container the name of the scheduler's container.
+	// Pod is the mirror pod's name, Container the scheduler container's name.
 	Pod, Container string
-	// HoldsAPI is set if the API server is a container of the same pod.
+	// HoldsAPI is set if the API server is a container in the same pod.
 	HoldsAPI bool
 	// Elects is set if the scheduler uses leader election.
 	Elects bool
@@ -56,7 +56,7 @@ type Seen struct {
 	// Image, ContainerID and ImageID describe the scheduler's container.
 	Image, ContainerID, ImageID string
 	Ready                       bool
-	// Holder is the holder of the lease.
+	// Holder is the lease's holder.
 	Holder string
 
 	pod   *corev1.Pod
@@ -65,7 +65,7 @@ type Seen struct {
 	ended []string
 }
 
-// renewed returns when the lease was last renewed, by the clock of its holder, or zero if that is
+// renewed returns when the lease was last renewed, by its holder's clock, or zero if that is
 // unknown.
 func (s *Seen) renewed() time.Time {
 	if s.lease == nil || s.lease.Spec.RenewTime == nil {
@@ -101,21 +101,21 @@ func (w *Watch) Observe(ctx context.Context) (*Seen, error) {
 	return seen, nil
 }
 
-// Want is the expected state of the pod.
+// Want is the pod's expected state.
 type Want struct {
 	// Before is the observation before the swap. It is nil if there was none.
 	Before *Seen
 	// Forward is set if the new manifest was swapped in: a failure ends the wait at once. When the
 	// old manifest is restored, the wait continues.
 	Forward bool
-	// Replacement is the annotation of the expected manifest. It is empty if the manifest has none.
+	// Replacement is the expected manifest's annotation. It is empty if the manifest has none.
 	Replacement string
-	// Changed is set if the manifest differs from the previous one. Pinned is set if it
-	// nevertheless has the same UID; otherwise the UID is the hash of the file.
+	// Changed is set if the manifest differs from the previous one. Pinned is set if it nevertheless
+	// has the same UID; otherwise the UID is the file's hash.
 	Changed, Pinned bool
 	// Uncertain is set if it is unknown which manifest the kubelet read last.
 	Uncertain bool
-	// Settle is how long all conditions must hold without a break.
+	// Settle is the time that all conditions must hold without a break.
 	Settle time.Duration
 
 	others []string
@@ -124,10 +124,10 @@ type Want struct {
 // Ran is the result of Wait.
 type Ran struct {
 	Seen
-	// Leads is set if the scheduler of this node, not of another node, holds the lease.
+	// Leads is set if this node's scheduler, not another node's, holds the lease.
 	Leads bool
-	// Without is how long no scheduler held the lease, according to its renew and acquire times. It
-	// is at most 2 s too long, the renew interval. It is zero if unknown.
+	// Without is the time during which no scheduler held the lease, according to its renew and acquire
+	// times. It is at most 2 s too long, the renew interval. It is zero if unknown.
 	Without time.Duration
 	// started is the time at which the expected container was first seen running.
 	started time.Time
@@ -139,7 +139,7 @@ func (w *Want) Others(ids ...string) { w.others = append(w.others, ids...) }
 // NotRunningError is returned when the pod does not reach the expected state.
 type NotRunningError struct {
 	Pod, Reason string
-	// Container is the ID of the expected container, if it was seen.
+	// Container is the expected container's ID, if it was seen.
 	Container string
 	// Log is the end of the scheduler's log.
 	Log []string
@@ -162,7 +162,7 @@ func (e *APIAwayError) Error() string {
 	return fmt.Sprintf("the API server did not answer for %s: %v", APIPatience, e.Err)
 }
 
-// Unwrap returns the last error of the API server.
+// Unwrap returns the API server's last error.
 func (e *APIAwayError) Unwrap() error { return e.Err }
 
 // Wait waits until the kubelet runs the expected manifest: all containers are ready, and a
@@ -192,8 +192,8 @@ func (w *Watch) Stay(ctx context.Context, want Want, ran *Ran, stable time.Durat
 	return err
 }
 
-// leads reports whether the scheduler of this node holds the lease. Other nodes may have the same
-// host name, so that its log shows it.
+// leads reports whether this node's scheduler holds the lease. Other nodes may have the same host
+// name, so that its log shows it.
 func (w *Watch) leads(ctx context.Context, ran *Ran) bool {
 	if !w.Elects || w.Alone {
 		return w.Elects

@@ -10,7 +10,7 @@ import (
 // quotedString is a string that is always written with quotes.
 type quotedString string
 
-// field is one entry of a mapping to write. The value is a string, a bool, an int, a quotedString,
+// field is one entry in a mapping to write. The value is a string, a bool, an int, a quotedString,
 // a []field or a [][]field.
 type field struct {
 	name  string
@@ -37,8 +37,8 @@ func flow(value any) string {
 	}
 }
 
-// block returns the entries of a mapping, one per line. The caller indents the first line and ends
-// the last.
+// block returns a mapping's entries, one per line. The caller indents the first line and ends the
+// last.
 func block(fields []field, indent int, eol string) string {
 	parts := make([]string, 0, len(fields))
 	margin := eol + strings.Repeat(" ", indent)
@@ -91,7 +91,7 @@ func numeric(s string) bool {
 	return strings.Trim(s, "0123456789abcdefABCDEFxo_.:+-") == ""
 }
 
-// like returns a string in the style of another scalar.
+// like returns a string in another scalar's style.
 func like(style yaml.Style, inFlow bool, s string) string {
 	switch {
 	case style&yaml.SingleQuotedStyle != 0 && !strings.ContainsAny(s, "\n"):

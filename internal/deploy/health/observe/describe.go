@@ -24,11 +24,11 @@ const (
 	// defaultLease is the duration of a lease that has none (k8s.io/component-base/config/v1alpha1,
 	// defaults.go).
 	defaultLease = 15 * time.Second
-	// maxEvents is how many of the last events are kept.
+	// maxEvents limits the last events that are kept.
 	maxEvents = 5
 )
 
-// describe describes the workloads that were read. release is the release of the API server.
+// describe describes the workloads that were read. release is the API server's release.
 func (c *cluster) describe(release versions.Release) *Result {
 	result := &Result{Schedulers: []*health.Workload{}, Extenders: []*health.Workload{}} // lists in JSON too
 	for _, w := range c.workloads {
@@ -87,8 +87,8 @@ func (w *workload) describeRevision(h *health.Workload) {
 	}
 }
 
-// Drift returns how live objects differ from those of a revision, and an error for each object that
-// could not be compared.
+// Drift returns how live objects differ from a revision's objects, and an error for each object
+// that could not be compared.
 func Drift(comparisons []apply.Comparison, revision int) (drift []health.ObjectDrift, unread []error) {
 	for _, c := range comparisons {
 		d := health.ObjectDrift{Object: c.Object, Foreign: c.Foreign}
@@ -111,7 +111,7 @@ func Drift(comparisons []apply.Comparison, revision int) (drift []health.ObjectD
 	return drift, unread
 }
 
-// describeDeployment describes the labels, the replicas and the image of the Deployment.
+// describeDeployment describes the Deployment's labels, replicas and image.
 func (w *workload) describeDeployment(h *health.Workload, server versions.Release) {
 	d := w.deployment
 	if d == nil {
@@ -143,8 +143,8 @@ func (w *workload) describeDeployment(h *health.Workload, server versions.Releas
 	}
 }
 
-// describeCredentials describes the credentials of a scheduler, and the certificate of the workload
-// that expires first. It finds the node, among several, whose API server the credentials name.
+// describeCredentials describes a scheduler's credentials, and the workload's certificate that
+// expires first. It finds the node, among several, whose API server the credentials name.
 func (w *workload) describeCredentials(h *health.Workload, controlPlane []corev1.Node) {
 	first, err := inspect.FirstToExpire(w.mounted)
 	unknown(h, err)
@@ -178,7 +178,7 @@ func (w *workload) describeCredentials(h *health.Workload, controlPlane []corev1
 	}
 }
 
-// describeMetrics sums up the metrics of the replicas.
+// describeMetrics sums up the replicas' metrics.
 func (w *workload) describeMetrics(h *health.Workload, release versions.Release) {
 	if len(w.metrics) == 0 {
 		return
@@ -200,8 +200,8 @@ func (w *workload) describeMetrics(h *health.Workload, release versions.Release)
 }
 
 // describeLease describes the lease, and marks the replica that holds it. On the host network the
-// holder is the host name of the machine, which may differ from the node's name: then only the
-// metrics show that no replica leads.
+// holder is the machine's host name, which may differ from the node's name: then only the metrics
+// show that no replica leads.
 func (w *workload) describeLease(h *health.Workload) {
 	if w.lease == nil {
 		return

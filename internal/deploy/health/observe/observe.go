@@ -1,4 +1,4 @@
-// Package observe reads the schedulers and extenders of a cluster for package health. It sends all
+// Package observe reads the schedulers and extenders in a cluster for package health. It sends all
 // requests first, and describes the answers afterwards without further requests.
 package observe
 
@@ -33,25 +33,25 @@ type Objects interface {
 
 // Options are the workloads to read, and the clients to read them with.
 type Options struct {
-	// Name, if set, is the only scheduler or extender to read. Namespace is where to look without
+	// Name, if set, is the only scheduler or extender to read. Namespace is the one to read without
 	// permission to list all namespaces.
 	Name, Namespace string
-	// Release is the release of the API server.
+	// Release is the API server's release.
 	Release versions.Release
 	Kube    kubernetes.Interface
 	Objects Objects
-	// Answers returns an error unless the API server reaches one of the ready pods of an extender.
+	// Answers returns an error unless the API server reaches one of an extender's ready pods.
 	Answers func(ctx context.Context, name, namespace string) error
 	Metrics kubeapi.Metrics
-	// ReadFile reads a kubeconfig of this node. It is nil if this is not a control-plane node.
+	// ReadFile reads a kubeconfig on this node. It is nil if this is not a control-plane node.
 	ReadFile deploy.ReadNodeFile
 }
 
 // RequestTimeout bounds one request, so that a silent API server is noticed soon.
 const RequestTimeout = 10 * time.Second
 
-// Cluster reads the schedulers and extenders of a cluster or, with a name, only that one. release
-// is the release of the API server.
+// Cluster reads the schedulers and extenders in a cluster or, with a name, only that one. release
+// is the API server's release.
 func Cluster(
 	ctx context.Context, s *session.Session, cfg *rest.Config, release versions.Release, name, namespace string,
 ) (_ *Result, err error) {
@@ -84,7 +84,7 @@ func Cluster(
 	return found, nil
 }
 
-// Metrics returns how to read the metrics of schedulers and extenders.
+// Metrics returns a reader for the metrics of schedulers and extenders.
 func Metrics(cfg *rest.Config, kube kubernetes.Interface) kubeapi.Metrics {
 	return kubeapi.Metrics{
 		Pods: kube.CoreV1(), Machine: inspect.MachineNames(),
@@ -97,8 +97,8 @@ type Result struct {
 	Schedulers, Extenders []*health.Workload
 }
 
-// Run reads the schedulers and extenders that pmk-sched, or Helm from a chart of pmk-sched,
-// installed. If a part of one of them cannot be read, the reason is in its field Unknown.
+// Run reads the schedulers and extenders that pmk-sched, or Helm from a chart by pmk-sched,
+// installed. If a part of one cannot be read, the reason is in its field Unknown.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	c, err := read(ctx, o)
 	if err != nil {

@@ -26,11 +26,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// pageSize is how many objects are read at once.
+// pageSize is the number of objects that are read at once.
 const pageSize = 250
 
-// read reads the Deployments and the names of the deployed revisions, then the state of each
-// workload.
+// read reads the Deployments and the names of the deployed revisions, then each workload's state.
 func read(ctx context.Context, o Options) (*cluster, error) {
 	found, err := kubeapi.InstalledDeployments(ctx, o.Kube.AppsV1(), metav1.NamespaceAll)
 	if apierrors.IsForbidden(err) {
@@ -40,7 +39,7 @@ func read(ctx context.Context, o Options) (*cluster, error) {
 		return nil, kubeapi.Explain("list deployments", err)
 	}
 	deployed, err := o.Objects.DeployedNames(ctx, o.Namespace)
-	// the revisions of each workload are unreadable then, which it reports
+	// each workload's revisions are unreadable then, which it reports
 	if err != nil && !errors.As(err, new(*kubeapi.ForbiddenError)) {
 		return nil, err
 	}
@@ -105,8 +104,8 @@ func (w *workload) readRevisions(ctx context.Context, o Options) {
 	w.who = (&health.Workload{Kind: w.kind, Name: w.Name, Namespace: w.Namespace}).String()
 }
 
-// readMounts reads the ConfigMaps and Secrets that the pods mount: the configuration, and the
-// credentials of a scheduler.
+// readMounts reads the ConfigMaps and Secrets that the pods mount: the configuration, and a
+// scheduler's credentials.
 func (w *workload) readMounts(ctx context.Context, o Options) {
 	if w.live == nil {
 		return
@@ -185,7 +184,7 @@ func (w *workload) readReplicas(ctx context.Context, o Options) {
 	}
 }
 
-// readNodes reads the nodes of the pods and, for credentials that were copied from a node, the
+// readNodes reads the pods' nodes and, for credentials that were copied from a node, the
 // control-plane nodes: each once for all workloads. PMK sets the old label on every release.
 func (w *workload) readNodes(ctx context.Context, o Options, c *cluster) {
 	for i := range w.pods {

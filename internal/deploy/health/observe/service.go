@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// readService reads the Service of an extender and its endpoints, and whether its pods answer.
+// readService reads an extender's Service and its endpoints, and whether its pods answer.
 func (w *workload) readService(ctx context.Context, o Options) {
 	object := kubeapi.ObjectName("Service", w.Namespace, w.Name)
 	service, err := o.Kube.CoreV1().Services(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
@@ -33,7 +33,7 @@ func (w *workload) readService(ctx context.Context, o Options) {
 	}
 }
 
-// readEndpoints reads the endpoints of the Service, as EndpointSlices have them.
+// readEndpoints reads the Service's endpoints, as EndpointSlices have them.
 func (w *workload) readEndpoints(ctx context.Context, o Options) error {
 	if !o.Release.Rules().DiscoveryV1 {
 		found, err := o.Kube.CoreV1().Endpoints(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{}) //nolint:staticcheck // deprecated from 1.33 on

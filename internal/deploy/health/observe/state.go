@@ -17,12 +17,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// cluster is what the API server returned about the schedulers and extenders of a cluster.
+// cluster is what the API server returned about the schedulers and extenders in a cluster.
 type cluster struct {
 	workloads []*workload
 	// extenders are the names of the extenders whose Deployment exists.
 	extenders []string
-	// nodes are the nodes of the pods. A node that does not exist is empty.
+	// nodes are the pods' nodes. A node that does not exist is empty.
 	nodes map[string]*corev1.Node
 	// controlPlane are the control-plane nodes. It is nil if no workload depends on them.
 	controlPlane []corev1.Node
@@ -33,15 +33,15 @@ type cluster struct {
 type workload struct {
 	types.NamespacedName
 	kind health.Kind
-	// app is its label, and the name of its container. who is its name in messages.
+	// app is its label, and its container's name. who is its name in messages.
 	app, who string
-	// live is the Deployment. deployment is the same or, if it does not exist, the Deployment of the
-	// recorded revision.
+	// live is the Deployment. deployment is the same or, if it does not exist, the recorded revision's
+	// Deployment.
 	live, deployment *appsv1.Deployment
 	// recorded is the newest deployed revision, pending a newer one that is being deployed.
 	recorded *apply.Revision
 	pending  *apply.RevisionInfo
-	// undeployed is set if the revisions were read, and none of them was deployed.
+	// undeployed is set if the revisions were read, and none was deployed.
 	undeployed  bool
 	comparisons []apply.Comparison
 	// mounted are the Deployment, and the Secrets and ConfigMaps that its pods mount.
@@ -67,13 +67,13 @@ type request struct {
 	err   error
 }
 
-// podMetrics are the metrics of a pod, or the reason why they were not read.
+// podMetrics are a pod's metrics, or the reason why they were not read.
 type podMetrics struct {
 	pod, text string
 	err       error
 }
 
-// recordedDeployment returns the Deployment of a revision, or nil.
+// recordedDeployment returns a revision's Deployment, or nil.
 func recordedDeployment(revision *apply.Revision) *appsv1.Deployment {
 	for _, o := range revision.Objects {
 		var d appsv1.Deployment
@@ -94,7 +94,7 @@ func (w *workload) container(d *appsv1.Deployment) *corev1.Container {
 	return &containers[i]
 }
 
-// port returns the port of the scheduler, 0 if it is unknown.
+// port returns the scheduler's port, 0 if it is unknown.
 func (w *workload) port() int {
 	if w.live == nil {
 		return 0
@@ -105,8 +105,8 @@ func (w *workload) port() int {
 	return 0
 }
 
-// copiesNode reports whether the credentials of a scheduler are copied from a node. They name the
-// API server of that node, or a load balancer.
+// copiesNode reports whether a scheduler's credentials are copied from a node. They name that
+// node's API server, or a load balancer.
 func (w *workload) copiesNode() bool {
 	return w.credentials != nil && (w.credentials.Mode == deploy.CredentialsNode ||
 		w.credentials.Mode == deploy.CredentialsNodeInline)
