@@ -85,14 +85,13 @@ func forClusterAutoscaler(doc *schema.Document, profile *yaml.Node) (root *yaml.
 	}
 	node.Filter(node.Get(profile, "pluginConfig"), func(e *yaml.Node) bool { return !foreign(e) })
 	// The framework needs one plugin at each of these points, and does not run it.
-	for point, name := range map[string]string{"queueSort": "PrioritySort", "bind": schema.DefaultBinder} {
-		if plugins == nil {
-			break
-		}
-		node.Remove(plugins, point)
-		enabled := schema.Entry(plugins, schema.MultiPoint, "enabled", name) != nil
-		if schema.IsDisabled(plugins, schema.MultiPoint, name) && !enabled {
-			schema.Enable(plugins, point, name, 0)
+	for _, required := range []struct{ point, name string }{
+		{schema.PointQueueSort, "PrioritySort"}, {schema.PointBind, schema.DefaultBinder},
+	} {
+		node.Remove(plugins, required.point)
+		enabled := schema.Entry(plugins, schema.MultiPoint, "enabled", required.name) != nil
+		if schema.IsDisabled(plugins, schema.MultiPoint, required.name) && !enabled {
+			schema.Enable(plugins, required.point, required.name, 0)
 		}
 	}
 	slices.Sort(dropped)

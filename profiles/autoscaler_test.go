@@ -131,3 +131,34 @@ profiles:
 		})
 	}
 }
+
+// The framework requires plugins at queueSort and bind, also if the profile disables the defaults.
+func TestConfigurationOfAnAutoscalerWithoutDefaultPlugins(t *testing.T) {
+	cases := map[string]struct{ enabled, want string }{
+		"neither is enabled": {"[{name: NodePorts}]", `      queueSort:
+        enabled:
+          - name: PrioritySort
+      bind:
+        enabled:
+          - name: DefaultBinder
+`},
+		"one is enabled": {"[{name: PrioritySort}]", `      bind:
+        enabled:
+          - name: DefaultBinder
+`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			source := v1 + "profiles:\n  - plugins:\n      multiPoint: {disabled: [{name: '*'}], enabled: " + tc.enabled + "}\n"
+			for range 10 {
+				text, _, err := profiles.ForAutoscaler([]byte(source), profiles.ClusterAutoscaler, "default-scheduler")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(source+tc.want, string(text)); diff != "" {
+					t.Fatalf("(-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
