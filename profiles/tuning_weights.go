@@ -21,11 +21,10 @@ func (t *Tunable) weight(plugin string) int {
 	if e := schema.Entry(plugins, schema.MultiPoint, "enabled", plugin); e != nil {
 		return max(1, node.Number(e, "weight"))
 	}
-	known, inTree := schema.InTreeNamed(plugin)
-	if !inTree || schema.IsDisabled(plugins, schema.MultiPoint, plugin) || !known.Implements("score", t.minor) &&
-		plugin != schema.ResourcesFit {
+	if schema.IsDisabled(plugins, schema.MultiPoint, plugin) {
 		return 0
 	}
+	known, _ := schema.InTreeNamed(plugin)
 	return known.Weight(t.api)
 }
 
@@ -42,10 +41,9 @@ func (t *Tunable) setWeight(plugin string, weight int) {
 	case t.weight(plugin) > 0:
 		schema.Disable(plugins, "score", plugin)
 	}
-	if set := node.Get(plugins, "score"); set != nil {
-		node.Prune(set, "enabled")
-		node.Prune(set, "disabled")
-	}
+	set := node.Get(plugins, "score")
+	node.Prune(set, "enabled")
+	node.Prune(set, "disabled")
 	node.Prune(plugins, "score")
 }
 
