@@ -95,11 +95,11 @@ func (t *Tunable) ForAKS() (Managed, error) {
 // foreign returns the parts that no managed service accepts: compiled-in plugins and extenders.
 func (t *Tunable) foreign() []string {
 	lost := []string{}
-	compiled := map[string]bool{}
+	var compiled []string
 	for _, set := range schema.PluginSets(node.Get(t.profile, "plugins")) {
 		for _, e := range node.Items(set.Node, "enabled") {
 			if name := node.Text(e, "name"); !versions.EverInTree(name) {
-				compiled[name] = true
+				compiled = append(compiled, name)
 			}
 		}
 	}

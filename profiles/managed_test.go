@@ -23,8 +23,10 @@ func TestSettingsOfManagedSchedulers(t *testing.T) {
 		"arguments": {oneProfile("  pluginConfig:\n  - {name: InterPodAffinity, args: {hardPodAffinityWeight: 5}}\n" +
 			"  - {name: CostAware, args: {a: 1}}\n  - {name: PodTopologySpread, args: {defaultingType: List}}\n"),
 			[]profiles.Plugin{score}},
-		"percentage":         {oneProfile("") + "percentageOfNodesToScore: 7\n", nil},
-		"profile-percentage": {oneProfile("  percentageOfNodesToScore: 9\n"), nil},
+		"extender":             {oneProfile("") + "extenders: [{urlPrefix: 'http://a', filterVerb: f}]\n", nil},
+		"weight-at-multipoint": {pluginSets("multiPoint: {enabled: [{name: VolumeBinding, weight: 5}]}"), nil},
+		"percentage":           {oneProfile("") + "percentageOfNodesToScore: 7\n", nil},
+		"profile-percentage":   {oneProfile("  percentageOfNodesToScore: 9\n"), nil},
 		"foreign": {pluginSets("queueSort: {disabled: [{name: '*'}], enabled: [{name: Sorts}]}, multiPoint: "+
 			"{enabled: [{name: Sorts}, {name: NodePorts}]}, score: {enabled: [{name: CostAware, weight: 2}]}") +
 			"extenders: [{urlPrefix: 'http://a', filterVerb: f}, {urlPrefix: 'http://b', filterVerb: f}]\n",

@@ -19,11 +19,14 @@ func TestSimulationsBreakTies(t *testing.T) {
 		addresses []string
 	}{
 		"default": {"", nil, two[:1]},
-		"extenders": {oneProfile("") + "extenders: [{urlPrefix: 'http://own', prioritizeVerb: p, weight: 2}, " +
+		"extenders": {oneProfile("") + "extenders: [{urlPrefix: 'http://own', prioritizeVerb: p, weight: 1}, " +
 			"{urlPrefix: 'http://own-filter', filterVerb: f}]\n", given, two},
 		"weights": {pluginSets("multiPoint: {enabled: [{name: ImageLocality, weight: 6}]}, score: " +
 			"{disabled: [{name: NodeAffinity}], enabled: [{name: TaintToleration, weight: 2000}, {name: MyScore, weight: 4}, " +
 			"{name: VolumeBinding}]}"), nil, two[:1]},
+		"volumes": {pluginSets("multiPoint: {enabled: [{name: VolumeBinding, weight: 5}]}, " +
+			"score: {disabled: [{name: NodeAffinity}]}"), nil, two[:1]},
+		"volumes-disabled": {pluginSets("score: {disabled: [{name: VolumeBinding}]}"), nil, two[:1]},
 		"profiles": {v1 + "profiles: [{schedulerName: other, plugins: " +
 			"{score: {enabled: [{name: ImageLocality, weight: 2}]}}}, {schedulerName: my-scheduler, " +
 			"plugins: {multiPoint: {enabled: [{name: MyScore, weight: 4}]}}}]\n", nil, two},

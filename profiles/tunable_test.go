@@ -36,6 +36,16 @@ func TestTunableConfigurations(t *testing.T) {
 	}
 }
 
+// The name of a compiled-in plugin may resemble the name of an in-tree plugin.
+func TestTunableConfigurationNamesACompiledInPlugin(t *testing.T) {
+	const name = "ImageLocalityX"
+	made := tunable(t, pluginSets("score: {enabled: [{name: "+name+", weight: 2}]}"),
+		profiles.Plugin{Name: name, Points: []string{"score"}})
+	if got := made.Get(profiles.PrefixWeight + name); got != "2" {
+		t.Errorf("got weight %s, want 2", got)
+	}
+}
+
 func TestConfigurationsThatAreNotTunable(t *testing.T) {
 	cases := map[string]struct {
 		source, preset string

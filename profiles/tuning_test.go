@@ -73,6 +73,7 @@ func TestSettingsOfAConfiguration(t *testing.T) {
 		"a shape with another score": {
 			ratio("{utilization: 0, score: 1}, {utilization: 70, score: 10}, {utilization: 100, score: 2}"),
 			profiles.SettingStrategy, profiles.ValueOther},
+		"a shape with one point": {ratio("{utilization: 70, score: 10}"), profiles.SettingStrategy, profiles.ValueOther},
 		"a shape with two points": {ratio("{utilization: 0, score: 0}, {utilization: 100, score: 10}"),
 			profiles.SettingStrategy, profiles.ValueOther},
 		"a shape with four points": {ratio("{utilization: 0, score: 0}, {utilization: 70, score: 10}, " +
@@ -171,6 +172,7 @@ func TestChangedSettings(t *testing.T) {
 			pluginSets("score: {enabled: [{name: NodeAffinity, weight: 2}, {name: ImageLocality, weight: 8}]}"),
 			[][2]string{{profiles.PrefixWeight + "NodeAffinity", "5"}},
 		},
+		"weight-1": {"", [][2]string{{profiles.PrefixWeight + "TaintToleration", "1"}}},
 		"weight-0": {"", [][2]string{{profiles.PrefixWeight + "ImageLocality", "0"}}},
 		"weight-0-of-an-enabled-plugin": {pluginSets("score: {enabled: [{name: ImageLocality, weight: 8}]}"),
 			[][2]string{{profiles.PrefixWeight + "ImageLocality", "0"}}},

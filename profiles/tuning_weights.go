@@ -1,7 +1,6 @@
 package profiles
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/pmk-sched/pmk-sched/profiles/node"
@@ -31,9 +30,7 @@ func (t *Tunable) weight(plugin string) int {
 func (t *Tunable) setWeight(plugin string, weight int) {
 	plugins := node.Child(t.profile, "plugins")
 	for _, in := range []string{"enabled", "disabled"} {
-		if e := schema.Entry(plugins, "score", in, plugin); e != nil {
-			schema.DropEntry(plugins, "score", in, e)
-		}
+		schema.DropEntry(plugins, "score", in, schema.Entry(plugins, "score", in, plugin))
 	}
 	switch {
 	case weight > 0:
@@ -84,14 +81,10 @@ func (t *Tunable) BreakTies(given []schema.Extender, addresses []string, verb st
 			}
 		}
 	}
-	text, err := c.YAML()
-	if err != nil {
-		return nil, fmt.Errorf("write the configuration of a simulation: %w", err)
-	}
-	return text, nil
+	return c.YAML()
 }
 
-// scoringPlugins returns the plugins that the profile lists at score, and in-tree plugins that
+// scoringPlugins returns the plugins that the profile lists at score, and in-tree plugins that can
 // score.
 func (t *Tunable) scoringPlugins() []string {
 	var all []string
@@ -99,7 +92,7 @@ func (t *Tunable) scoringPlugins() []string {
 		all = append(all, node.Text(e, "name"))
 	}
 	for _, p := range schema.InTreePlugins() {
-		if !slices.Contains(all, p.Name) && schema.CanEnable(p.Name, "score", t.minor) && p.Weight(t.api) > 0 {
+		if !slices.Contains(all, p.Name) && schema.CanEnable(p.Name, "score", t.minor) {
 			all = append(all, p.Name)
 		}
 	}
