@@ -73,6 +73,20 @@ func TestPointsOfASeries(t *testing.T) {
 	}
 }
 
+// The end of a series is in its last interval, also if the time before it cannot be told from it.
+func TestTheLastIntervalEndsASeries(t *testing.T) {
+	const length = 1<<60 - 1
+	tally := replay.NewTally(nil)
+	tally.Waiting = 1
+	s := replay.NewSeries(tally, length)
+	s.Advance(length - 1)
+	s.Advance(length)
+	points := s.Points()
+	if last := points[len(points)-1].Values; len(points) != 500 || last.Waiting != 1 || s.Mean().Waiting != 1 {
+		t.Errorf("%d points, the last is %+v", len(points), last)
+	}
+}
+
 func TestTallyOfNodesAndPods(t *testing.T) {
 	tally := replay.NewTally([]report.Price{{Label: corev1.LabelInstanceTypeStable, Value: "m5", Price: 2}})
 	tally.AddPod("late", report.Amounts{"cpu": 1000, "gpu": 1}, false) // its node is not known yet
