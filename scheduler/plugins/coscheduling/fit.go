@@ -125,10 +125,7 @@ func (s *shape) roomOn(node scheduler.NodeInfo, gone func(*corev1.Pod) bool) int
 	if gone != nil {
 		freed = requestedBy(node, gone)
 	}
-	for name, amount := range s.request { // one of them is the number of pods
-		if amount <= 0 {
-			continue
-		}
+	for name, amount := range s.request { // above 0; one of them is the number of pods
 		left := scheduler.Sum(allocatable.Amount(name)-used.Amount(name), freed[name])
 		if fit := left / amount; fit < most {
 			most = fit

@@ -65,7 +65,7 @@ func TestReplicaSetOfADeploymentWithoutReplicas(t *testing.T) {
 // An ephemeral volume has a claim, whatever volumes come before it.
 func TestClaimsOfEphemeralVolumes(t *testing.T) {
 	w := added(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers: [{name: c}]\n  volumes:\n"+
-		"  - {name: none, emptyDir: {}}\n  - name: data\n    ephemeral: {volumeClaimTemplate: {spec: "+
+		"  - {name: other, persistentVolumeClaim: {claimName: b}}\n  - name: data\n    ephemeral: {volumeClaimTemplate: {spec: "+
 		"{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}\n").Workloads[0]
 	replicas, _ := w.Copy(0, func(string) bool { return false }, scenario.ClaimTemplates{})
 	if owned := replicas[0].Owned; len(owned) != 1 || owned[0].Kind.Name != "PersistentVolumeClaim" {
