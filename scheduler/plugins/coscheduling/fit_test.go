@@ -78,7 +78,8 @@ func TestRoomIsThatOfNodesThatCanRunThePods(t *testing.T) {
 		"anti-affinity to other pods":   {nil, corev1.PodSpec{Affinity: avoids(corev1.LabelHostname, "web")}, 2},
 		"anti-affinity in another area": {nil, corev1.PodSpec{Affinity: avoids("rack", "rank")}, 2},
 		"the second toleration": {taint("reserved", corev1.TaintEffectNoSchedule), corev1.PodSpec{
-			Tolerations: []corev1.Toleration{{Key: "other", Operator: corev1.TolerationOpExists}, {Key: "reserved", Value: "v"}}}, 2},
+			Tolerations: []corev1.Toleration{{Key: "other", Operator: corev1.TolerationOpExists},
+				{Key: "reserved", Value: "v"}}}, 2},
 		"a node without a number of pods": {func(n *corev1.Node) { delete(n.Status.Allocatable, corev1.ResourcePods) },
 			corev1.PodSpec{}, 0},
 		"few pods": {func(n *corev1.Node) {
