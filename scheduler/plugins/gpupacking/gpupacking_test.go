@@ -102,36 +102,6 @@ func TestFilterLooksAtEachDevice(t *testing.T) {
 	}
 }
 
-// Filter uses the requests that PreFilter has read, and reads them itself without these.
-func TestFilterUsesTheRequestsOfPreFilter(t *testing.T) {
-	g := newPlugin(t, &plugintest.Handle{}, args)
-	node := gpuNode("n", 1, gpuPod("a", 600, "0"))
-	cases := map[string]struct {
-		prepare func(scheduler.State)
-		gpu     int64
-		want    scheduler.Code
-	}{
-		"of PreFilter": {func(s scheduler.State) {
-			g.PreFilter(t.Context(), s, gpuPod("new", 400, ""))
-		}, 500, scheduler.CodeSuccess},
-		"without a state":            {func(scheduler.State) {}, 500, scheduler.CodeUnschedulable},
-		"with a value of other type": {func(s scheduler.State) { s.Write(stateKey, "?") }, 500, scheduler.CodeUnschedulable},
-		"of the smallest part":       {func(scheduler.State) {}, 1, scheduler.CodeSuccess},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			state := plugintest.NewState()
-			tc.prepare(state)
-			if got := g.Filter(t.Context(), state, gpuPod("new", tc.gpu, ""), node); got.Code() != tc.want {
-				t.Errorf("got %v, want code %v", got, tc.want)
-			}
-		})
-	}
-	if got := g.Filter(t.Context(), plugintest.NewState(), gpuPod("new", 1, ""), gpuNode("none", 0)); got.IsSuccess() {
-		t.Error("a pod that requests the smallest part fits on a node without devices")
-	}
-}
-
 // On a device that is in use already the pod takes nothing from pods that need a whole one; a free
 // device would lose 0.5 × 800 to these.
 func TestScorePrefersTheNodeWhoseFragmentGrowsLeast(t *testing.T) {
@@ -516,10 +486,14 @@ func TestRulesAllowToAnnotatePods(t *testing.T) {
 func TestInvalidArgumentsNameTheField(t *testing.T) {
 	const begin = `{"resource": "example.com/gpu", `
 	for text, want := range map[string]string{
-		`{"resources": "x"}`:           `unknown field "resources"`,
-		`{"devices": {"units": 1000}}`: "resource: is required with devices or annotations",
-		`{"resource": "gpu"}`:          `resource: "gpu" is not the name of an extended resource`,
-		begin + `"devices": {}}`:       "devices: one of units and countResource is required",
+		`{"resources": "x"}`:                               `unknown field "resources"`,
+		`{"devices": {"units": 1000}}`:                     "resource: is required with devices or annotations",
+		`{"devices": {"countResource": "example.com/n"}}`:  "resource: is required with devices or annotations",
+		`{"annotations": {"index": "example.com/i"}}`:      "resource: is required with devices or annotations",
+		`{"annotations": {"time": "example.com/t"}}`:       "resource: is required with devices or annotations",
+		`{"annotations": {"set": {"example.com/s": "x"}}}`: "resource: is required with devices or annotations",
+		`{"resource": "gpu"}`:                              `resource: "gpu" is not the name of an extended resource`,
+		begin + `"devices": {}}`:                           "devices: one of units and countResource is required",
 		begin +
 			`"devices": {"units": 1, "countResource": "example.com/n"}}`: "devices: one of units and countResource is required",
 		begin +
