@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/golden"
 )
@@ -94,5 +96,36 @@ func TestNUMAAwareIsEnabled(t *testing.T) {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// The preset that a scheduler runs, and the same preset as a configuration to change, run the same
+// plugins with the same weights.
+func TestTunablePresetsRunTheSamePlugins(t *testing.T) {
+	for _, release := range []string{"v1.20.15", "v1.21.14", "v1.22.17", "v1.24.3", "v1.29.2", "v1.36.3"} {
+		for _, preset := range profiles.Presets() {
+			r := request(t, release)
+			r.Preset = preset.Name
+			made, err := profiles.NewTunable(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var running [2][]profiles.Running
+			source := request(t, release)
+			source.Source, source.SourceName = []byte(yamlOf(t, made)), "f.yaml"
+			for i, one := range []profiles.Request{r, source} {
+				rendered, err := profiles.Render(one)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if running[i], err = profiles.RunningPlugins(rendered.YAML, r.Release, nil); err != nil {
+					t.Fatal(err)
+				}
+				delete(running[i][0].Points["score"], "NodePreferAvoidPods") // v1 does not have it
+			}
+			if diff := cmp.Diff(running[0], running[1]); diff != "" {
+				t.Errorf("%s, %s (-preset +configuration):\n%s", release, preset.Name, diff)
+			}
+		}
 	}
 }

@@ -85,6 +85,9 @@ func NewTunable(r Request) (*Tunable, error) {
 	if node.Text(t.profile, "schedulerName") == "" {
 		node.Put(t.profile, "schedulerName", node.String(r.SchedulerName))
 	}
+	if doc.Preset {
+		t.writeDefaultWeights(r.Release)
+	}
 	return t, nil
 }
 

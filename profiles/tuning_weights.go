@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
@@ -25,6 +26,18 @@ func (t *Tunable) weight(plugin string) int {
 	}
 	known, _ := schema.InTreeNamed(plugin)
 	return known.Weight(t.api)
+}
+
+// writeDefaultWeights writes the default weights of a release where v1 has others. A preset means the
+// defaults of the release.
+func (t *Tunable) writeDefaultWeights(release versions.Release) {
+	read, _ := schema.APINamed(strings.TrimPrefix(release.Rules().Render, schema.ConfigGroup+"/"))
+	for _, p := range schema.InTreePlugins() {
+		given := schema.Entry(node.Get(t.profile, "plugins"), "score", "enabled", p.Name)
+		if weight := p.Weight(read); given == nil && t.weight(p.Name) > 0 && weight != t.weight(p.Name) {
+			t.setWeight(p.Name, weight)
+		}
+	}
 }
 
 func (t *Tunable) setWeight(plugin string, weight int) {
