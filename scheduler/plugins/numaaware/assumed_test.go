@@ -87,6 +87,9 @@ func TestPodsCountUntilTheyExpire(t *testing.T) {
 		if got := w.fits(); got != tc.want {
 			t.Errorf("%s: the next pod fits: %t", name, got)
 		}
+		if missing := w.plugin.missing("n-0"); (len(missing) == 0) != tc.want {
+			t.Errorf("%s: the topology lacks %v", name, missing)
+		}
 	}
 }
 
@@ -108,6 +111,9 @@ func TestPodsThatATopologyIncludesDoNotCount(t *testing.T) {
 		w.plugin.observe(pod)
 		if got := w.fits(); got != tc.want {
 			t.Errorf("%s: the next pod fits: %t", name, got)
+		}
+		if missing := w.plugin.missing("n-0"); (len(missing) == 0) != tc.want {
+			t.Errorf("%s: the topology lacks %v", name, missing)
 		}
 	}
 }
