@@ -109,17 +109,17 @@ func profileName(profile *yaml.Node) string {
 
 // plugins compares plugins that are compiled in, and default plugins that are disabled.
 func (c *comparison) plugins(profiles []*yaml.Node) {
-	compiled, disabled := map[string]bool{}, map[string]bool{}
+	var compiled, disabled []string
 	for _, profile := range profiles {
 		for _, set := range schema.PluginSets(node.Get(profile, "plugins")) {
 			for _, e := range node.Items(set.Node, "enabled") {
 				if name := node.Text(e, "name"); !versions.EverInTree(name) {
-					compiled[name] = true
+					compiled = append(compiled, name)
 				}
 			}
 			if set.Point == schema.MultiPoint || set.Point == "filter" || set.Point == "preFilter" {
 				for _, e := range node.Items(set.Node, "disabled") {
-					disabled[node.Text(e, "name")] = true
+					disabled = append(disabled, node.Text(e, "name"))
 				}
 			}
 		}
@@ -197,11 +197,8 @@ func (c *comparison) always() {
 	c.add("preemption", "it does not evict pods, and adds no node for pending pods below --expendable-pods-priority-cutoff", "")
 }
 
-func sortedNames(names map[string]bool) string {
-	var all []string
-	for name := range names {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
+// sortedNames returns each name once.
+func sortedNames(names []string) string {
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -22,14 +21,11 @@ func ForAutoscaler(configuration []byte, a Autoscaler, name string) (text []byte
 	if err != nil {
 		return nil, nil, fmt.Errorf("write a configuration for %s: %w", a, err)
 	}
-	all := doc.Profiles()
 	if doc.Policy {
 		return nil, nil, errors.New("a legacy Policy cannot be written for an autoscaler: use a KubeSchedulerConfiguration")
 	}
-	profile := node.Mapping("schedulerName", node.String(name))
-	if len(all) > 0 {
-		profile = all[max(slices.IndexFunc(all, func(p *yaml.Node) bool { return profileName(p) == name }), 0)]
-	}
+	all := doc.Profiles()
+	profile := all[max(slices.IndexFunc(all, func(p *yaml.Node) bool { return profileName(p) == name }), 0)]
 	for _, other := range all {
 		if other != profile {
 			notes = append(notes, "profile "+profileName(other)+" is left out: "+string(a)+" reads one")
@@ -42,7 +38,7 @@ func ForAutoscaler(configuration []byte, a Autoscaler, name string) (text []byte
 		notes = append(notes, "for --scheduler-config-file of cluster-autoscaler 1.27 and later, of the minor release of the cluster")
 		if len(dropped) > 0 {
 			notes = append(notes, "left out, because cluster-autoscaler exits if it does not have a plugin: "+
-				strings.Join(dropped, ", "))
+				sortedNames(dropped))
 		}
 	} else {
 		notes = append(notes, "for the variable SCHEDULER_CONFIG of Karpenter, which releases from August 2026 on read")
@@ -75,8 +71,8 @@ func forClusterAutoscaler(doc *schema.Document, profile *yaml.Node) (root *yaml.
 	foreign := func(e *yaml.Node) bool { return !versions.EverInTree(node.Text(e, "name")) }
 	for _, set := range schema.PluginSets(plugins) {
 		for _, e := range node.Items(set.Node, "enabled") {
-			if name := node.Text(e, "name"); foreign(e) && !slices.Contains(dropped, name) {
-				dropped = append(dropped, name)
+			if foreign(e) {
+				dropped = append(dropped, node.Text(e, "name"))
 			}
 		}
 		node.Filter(node.Get(set.Node, "enabled"), func(e *yaml.Node) bool { return !foreign(e) })
@@ -86,17 +82,15 @@ func forClusterAutoscaler(doc *schema.Document, profile *yaml.Node) (root *yaml.
 	}
 	node.Filter(node.Get(profile, "pluginConfig"), func(e *yaml.Node) bool { return !foreign(e) })
 	// The framework needs one plugin at each of these points, and does not run it.
-	for point, name := range map[string]string{"queueSort": "PrioritySort", "bind": schema.DefaultBinder} {
-		if plugins == nil {
-			break
-		}
-		node.Remove(plugins, point)
-		enabled := schema.Entry(plugins, schema.MultiPoint, "enabled", name) != nil
-		if schema.IsDisabled(plugins, schema.MultiPoint, name) && !enabled {
-			schema.Enable(plugins, point, name, 0)
+	for _, required := range []struct{ point, name string }{
+		{schema.PointQueueSort, "PrioritySort"}, {schema.PointBind, schema.DefaultBinder},
+	} {
+		node.Remove(plugins, required.point)
+		enabled := schema.Entry(plugins, schema.MultiPoint, "enabled", required.name) != nil
+		if schema.IsDisabled(plugins, schema.MultiPoint, required.name) && !enabled {
+			schema.Enable(plugins, required.point, required.name, 0)
 		}
 	}
-	slices.Sort(dropped)
 	return node.Mapping("apiVersion", node.String(doc.API.GroupVersion()),
 		"kind", node.String("KubeSchedulerConfiguration"), "profiles", node.Sequence([]*yaml.Node{profile})), dropped
 }

@@ -71,14 +71,12 @@ func (t *Tunable) ForEKS() (Managed, error) {
 // ForAKS returns the SchedulerConfiguration of AKS, which accepts in-tree plugins from Kubernetes
 // 1.33 on, as a preview (AKS documentation, "Configure advanced scheduler profiles").
 func (t *Tunable) ForAKS() (Managed, error) {
-	c := t.Copy()
 	m := Managed{Lost: t.foreign()}
 	if t.Get(SettingPercentage) != "0" {
 		m.Lost = append(m.Lost, "it is not documented whether "+SettingPercentage+" is accepted")
 	}
-	node.Remove(c.doc.Root, "extenders")
-	root, _ := forClusterAutoscaler(c.doc, c.profile)
-	if percentage := node.Get(c.doc.Root, SettingPercentage); percentage != nil {
+	root, _ := forClusterAutoscaler(t.doc, t.profile)
+	if percentage := node.Get(t.doc.Root, SettingPercentage); percentage != nil {
 		node.Put(root, SettingPercentage, percentage)
 	}
 	raw, err := schema.Encode(root)
@@ -96,11 +94,11 @@ func (t *Tunable) ForAKS() (Managed, error) {
 // foreign returns the parts that no managed service accepts: compiled-in plugins and extenders.
 func (t *Tunable) foreign() []string {
 	lost := []string{}
-	compiled := map[string]bool{}
+	var compiled []string
 	for _, set := range schema.PluginSets(node.Get(t.profile, "plugins")) {
 		for _, e := range node.Items(set.Node, "enabled") {
 			if name := node.Text(e, "name"); !versions.EverInTree(name) {
-				compiled[name] = true
+				compiled = append(compiled, name)
 			}
 		}
 	}

@@ -124,6 +124,14 @@ func names(plugins *yaml.Node, name string) bool {
 	})
 }
 
+// enables reports whether a profile enables a plugin by name.
+func enables(profile *yaml.Node, name string) bool {
+	plugins := node.Get(profile, "plugins")
+	return slices.ContainsFunc(schema.PluginSets(plugins), func(s schema.PluginSet) bool {
+		return schema.Entry(plugins, s.Point, "enabled", name) != nil
+	})
+}
+
 // enablePlugin enables a plugin in a profile: under multiPoint if the config API has it and all
 // extension points are enabled, otherwise at each extension point.
 func (d *deployment) enablePlugin(profile *yaml.Node, plugin Plugin) {
@@ -204,10 +212,7 @@ func (r *Rendered) Arguments(plugin string) ([][]byte, error) {
 	}
 	var all [][]byte
 	for _, profile := range node.Items(doc.Content[0], "profiles") {
-		enabled := slices.ContainsFunc(schema.PluginSets(node.Get(profile, "plugins")), func(s schema.PluginSet) bool {
-			return schema.Entry(node.Get(profile, "plugins"), s.Point, "enabled", plugin) != nil
-		})
-		if !enabled {
+		if !enables(profile, plugin) {
 			continue
 		}
 		args := node.Get(schema.ConfigOf(profile, plugin), "args")

@@ -1,6 +1,7 @@
 package profiles
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,6 +85,9 @@ func NewTunable(r Request) (*Tunable, error) {
 	if node.Text(t.profile, "schedulerName") == "" {
 		node.Put(t.profile, "schedulerName", node.String(r.SchedulerName))
 	}
+	if doc.Preset {
+		t.writeDefaultWeights(r.Release)
+	}
 	return t, nil
 }
 
@@ -107,7 +111,7 @@ func (t *Tunable) PolicyPlugins() []string {
 }
 
 // HasNUMA reports whether the plugin NUMAAware is enabled.
-func (t *Tunable) HasNUMA() bool { return names(node.Get(t.profile, "plugins"), numaPlugin) }
+func (t *Tunable) HasNUMA() bool { return enables(t.profile, numaPlugin) }
 
 // Get returns a setting's value.
 func (t *Tunable) Get(setting string) string {
@@ -131,8 +135,8 @@ func (t *Tunable) Get(setting string) string {
 	case SettingStrategy:
 		return strategyOf(strategy)
 	case SettingPercentage:
-		if n := node.Get(t.profile, SettingPercentage); n != nil {
-			return node.Text(n)
+		if n := node.Text(t.profile, SettingPercentage); n != "" {
+			return n
 		}
 		return strconv.Itoa(node.Number(t.doc.Root, SettingPercentage))
 	case SettingNUMA:
@@ -144,11 +148,11 @@ func (t *Tunable) Get(setting string) string {
 	args := node.Get(schema.ConfigOf(t.profile, schema.PodTopologySpread), "args")
 	constraints := node.Items(args, "defaultConstraints")
 	switch {
-	case node.Text(args, "defaultingType") == "System" || args == nil:
+	case node.Text(args, "defaultingType") != "List":
 		return ConstraintsSystem
 	case len(constraints) == 0:
 		return ConstraintsNone
-	case same(args, evenConstraints()):
+	case same(node.Sequence(constraints), evenConstraints()):
 		return ConstraintsEven
 	}
 	return ValueOther
@@ -173,16 +177,10 @@ func strategyOf(strategy *yaml.Node) string {
 	return name
 }
 
+// same reports whether two nodes have the same values. The order of fields does not matter.
 func same(a, b *yaml.Node) bool {
-	if a.Kind != b.Kind || a.Value != b.Value || len(a.Content) != len(b.Content) {
-		return false
-	}
-	for i := range a.Content {
-		if !same(a.Content[i], b.Content[i]) {
-			return false
-		}
-	}
-	return true
+	var x, y any
+	return a.Decode(&x) == nil && b.Decode(&y) == nil && reflect.DeepEqual(x, y)
 }
 
 // Set changes a setting to a value that [Tunable.Get] returns.
@@ -215,10 +213,8 @@ func (t *Tunable) Set(setting, value string) {
 		if number, _ := strconv.Atoi(peak); ratio {
 			node.Put(s, "requestedToCapacityRatio", node.Mapping("shape", ratioShape(number)))
 		}
-		for _, resource := range []string{"cpu", "memory"} {
-			if len(node.Items(s, "resources")) < 2 && t.Get(PrefixResource+resource) == "1" { // the default, spelled out
-				setResource(s, resource, 1)
-			}
+		if len(node.Items(s, "resources")) == 0 { // the default, spelled out
+			setResource(s, "cpu", 1)
 		}
 	case SettingPercentage:
 		node.Remove(t.profile, SettingPercentage)
@@ -233,7 +229,7 @@ func (t *Tunable) Set(setting, value string) {
 		case ConstraintsSystem:
 			node.Put(args, "defaultingType", node.String(value))
 		case ConstraintsEven:
-			node.Put(args, "defaultConstraints", node.Get(evenConstraints(), "defaultConstraints"))
+			node.Put(args, "defaultConstraints", evenConstraints())
 		}
 	}
 }
@@ -263,12 +259,11 @@ func ratioShape(peak int) *yaml.Node {
 	return node.Sequence([]*yaml.Node{point(0, 0), point(peak, 10), point(100, 2)})
 }
 
-// evenConstraints are the arguments of PodTopologySpread in the preset topology-spread.
+// evenConstraints are the default constraints of the preset topology-spread.
 func evenConstraints() *yaml.Node {
 	constraint := func(key string) *yaml.Node {
 		return node.Mapping("topologyKey", node.String(key), "maxSkew", node.Int(1),
 			"whenUnsatisfiable", node.String("ScheduleAnyway"))
 	}
-	return node.Mapping("defaultingType", node.String("List"), "defaultConstraints",
-		node.Sequence([]*yaml.Node{constraint("topology.kubernetes.io/zone"), constraint("kubernetes.io/hostname")}))
+	return node.Sequence([]*yaml.Node{constraint("topology.kubernetes.io/zone"), constraint("kubernetes.io/hostname")})
 }

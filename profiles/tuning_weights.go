@@ -1,8 +1,8 @@
 package profiles
 
 import (
-	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
@@ -21,20 +21,29 @@ func (t *Tunable) weight(plugin string) int {
 	if e := schema.Entry(plugins, schema.MultiPoint, "enabled", plugin); e != nil {
 		return max(1, node.Number(e, "weight"))
 	}
-	known, inTree := schema.InTreeNamed(plugin)
-	if !inTree || schema.IsDisabled(plugins, schema.MultiPoint, plugin) || !known.Implements("score", t.minor) &&
-		plugin != schema.ResourcesFit {
+	if schema.IsDisabled(plugins, schema.MultiPoint, plugin) {
 		return 0
 	}
+	known, _ := schema.InTreeNamed(plugin)
 	return known.Weight(t.api)
+}
+
+// writeDefaultWeights writes the default weights of a release where v1 has others. A preset means the
+// defaults of the release.
+func (t *Tunable) writeDefaultWeights(release versions.Release) {
+	read, _ := schema.APINamed(strings.TrimPrefix(release.Rules().Render, schema.ConfigGroup+"/"))
+	for _, p := range schema.InTreePlugins() {
+		given := schema.Entry(node.Get(t.profile, "plugins"), "score", "enabled", p.Name)
+		if weight := p.Weight(read); given == nil && t.weight(p.Name) > 0 && weight != t.weight(p.Name) {
+			t.setWeight(p.Name, weight)
+		}
+	}
 }
 
 func (t *Tunable) setWeight(plugin string, weight int) {
 	plugins := node.Child(t.profile, "plugins")
 	for _, in := range []string{"enabled", "disabled"} {
-		if e := schema.Entry(plugins, "score", in, plugin); e != nil {
-			schema.DropEntry(plugins, "score", in, e)
-		}
+		schema.DropEntry(plugins, "score", in, schema.Entry(plugins, "score", in, plugin))
 	}
 	switch {
 	case weight > 0:
@@ -42,10 +51,9 @@ func (t *Tunable) setWeight(plugin string, weight int) {
 	case t.weight(plugin) > 0:
 		schema.Disable(plugins, "score", plugin)
 	}
-	if set := node.Get(plugins, "score"); set != nil {
-		node.Prune(set, "enabled")
-		node.Prune(set, "disabled")
-	}
+	set := node.Get(plugins, "score")
+	node.Prune(set, "enabled")
+	node.Prune(set, "disabled")
 	node.Prune(plugins, "score")
 }
 
@@ -86,14 +94,10 @@ func (t *Tunable) BreakTies(given []schema.Extender, addresses []string, verb st
 			}
 		}
 	}
-	text, err := c.YAML()
-	if err != nil {
-		return nil, fmt.Errorf("write the configuration of a simulation: %w", err)
-	}
-	return text, nil
+	return c.YAML()
 }
 
-// scoringPlugins returns the plugins that the profile lists at score, and in-tree plugins that
+// scoringPlugins returns the plugins that the profile lists at score, and in-tree plugins that can
 // score.
 func (t *Tunable) scoringPlugins() []string {
 	var all []string
@@ -101,7 +105,7 @@ func (t *Tunable) scoringPlugins() []string {
 		all = append(all, node.Text(e, "name"))
 	}
 	for _, p := range schema.InTreePlugins() {
-		if !slices.Contains(all, p.Name) && schema.CanEnable(p.Name, "score", t.minor) && p.Weight(t.api) > 0 {
+		if !slices.Contains(all, p.Name) && schema.CanEnable(p.Name, "score", t.minor) {
 			all = append(all, p.Name)
 		}
 	}

@@ -105,7 +105,7 @@ func (v *validator) election(lease *yaml.Node) {
 	duration, renew, retry := long("leaseDuration", 15*time.Second), long("renewDeadline",
 		10*time.Second), long("retryPeriod", 2*time.Second)
 	switch {
-	case duration < 0 || renew < 0 || retry < 0:
+	case min(duration, renew, retry) < 0:
 		v.add(lease, "", "the durations of leaderElection must be greater than 0")
 	case duration <= renew:
 		v.add(lease, "", "leaderElection: leaseDuration %s is not longer than renewDeadline %s", duration, renew)

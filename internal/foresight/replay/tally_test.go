@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -69,6 +70,75 @@ func TestPointsOfASeries(t *testing.T) {
 			if diff := cmp.Diff(want, p); diff != "" || len(points) != 500 {
 				t.Fatalf("%s: %d points, %d (-want +got):\n%s", length, len(points), i, diff)
 			}
+		}
+	}
+}
+
+// The end of a series is in its last interval, also if the time before it cannot be told from it.
+func TestTheLastIntervalEndsASeries(t *testing.T) {
+	const length = 1<<60 - 1
+	tally := replay.NewTally(nil)
+	tally.Waiting = 1
+	s := replay.NewSeries(tally, length)
+	s.Advance(length - 1)
+	s.Advance(length)
+	points := s.Points()
+	if last := points[len(points)-1].Values; len(points) != 500 || last.Waiting != 1 || s.Mean().Waiting != 1 {
+		t.Errorf("%d points, the last is %+v", len(points), last)
+	}
+}
+
+// Times of intervals are rounded, and each step of a series is at least as long as its clock can
+// count.
+func TestSeriesOfAnyLengthEnd(t *testing.T) {
+	for _, length := range []time.Duration{420000000012, 3600000000010, 86400000000001} {
+		s := replay.NewSeries(replay.NewTally(nil), length)
+		s.Advance(length)
+		if n := len(s.Points()); n != 500 {
+			t.Errorf("%d: %d points", length, n)
+		}
+	}
+}
+
+// A point has a part of the time.
+func TestPointsEndWithTheTime(t *testing.T) {
+	for until, want := range map[time.Duration]int{0: 0, time.Second: 1, 5 * time.Second: 5, 5*time.Second + 1: 6} {
+		s := replay.NewSeries(replay.NewTally(nil), 500*time.Second)
+		if s.Advance(until); len(s.Points()) != want {
+			t.Errorf("%s: %d points, want %d", until, len(s.Points()), want)
+		}
+	}
+}
+
+// Pods that wait for no time do not count.
+func TestMostWaitingPods(t *testing.T) {
+	tally := replay.NewTally(nil)
+	s := replay.NewSeries(tally, time.Minute)
+	for _, step := range []struct {
+		waiting int
+		until   time.Duration
+	}{{9, 0}, {2, time.Second}, {3, 2 * time.Second}, {8, 2 * time.Second}, {7, time.Second}, {1, time.Minute}} {
+		tally.Waiting = step.waiting
+		s.Advance(step.until)
+	}
+	if got := s.Outcome(nil).MostWaiting; got != 3 {
+		t.Errorf("got %d, want 3", got)
+	}
+}
+
+func TestNodesThatAreNotKnownHaveNoFigures(t *testing.T) {
+	tally := replay.NewTally(nil)
+	for i := range 20 {
+		tally.AddPod(fmt.Sprintf("unknown-%d", i), report.Amounts{"gpu": 1}, false)
+	}
+	one := node("n", "2")
+	one.Status.Allocatable = corev1.ResourceList{"gpu": resource.MustParse("1")}
+	tally.SetNode(one)
+	tally.AddPod("n", report.Amounts{"gpu": 1}, false)
+	want := replay.Values{Nodes: 1, Running: 21, Utilization: map[string]float64{"gpu": 21}}
+	for range 5 {
+		if diff := cmp.Diff(want, tally.Values()); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	}
 }

@@ -34,12 +34,13 @@ func TestPlacementsDifferWithoutTies(t *testing.T) {
 		run(map[string]string{"same": "a", "tied": "c", "moved": "b", "refused": "", "fits": "c", "varies": "c"}),
 		run(map[string]string{"same": "a", "tied": "c", "moved": "b", "refused": "", "fits": "a", "varies": ""}),
 	}
+	from[0].Unplaced[0].Reason, to[0].Unplaced[0].Reason = "first run", "first new run"
 	got := upgrades.ComparePlacements(from, to)
 	want := &upgrades.Placements{Runs: 2, NewRuns: 2, Pods: 6, Same: 1, Ties: 2, Placed: 5, NewPlaced: 5,
 		Differences: []upgrades.Difference{
-			{Namespace: "n", Name: "fits", Kind: upgrades.NewlyFits, NewNode: "c", Reason: "too large"},
+			{Namespace: "n", Name: "fits", Kind: upgrades.NewlyFits, NewNode: "c", Reason: "first run"},
 			{Namespace: "n", Name: "moved", Kind: upgrades.Moves, Node: "a", NewNode: "b"},
-			{Namespace: "n", Name: "refused", Kind: upgrades.FitsNoMore, Node: "a", Reason: "too large"},
+			{Namespace: "n", Name: "refused", Kind: upgrades.FitsNoMore, Node: "a", Reason: "first new run"},
 		}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -117,7 +117,7 @@ func (s *shape) room(nodes []scheduler.NodeInfo, gone func(*corev1.Pod) bool) (s
 
 func (s *shape) roomOn(node scheduler.NodeInfo, gone func(*corev1.Pod) bool) int {
 	allocatable, used := node.Allocatable(), node.Requested()
-	most, pods := int64(s.count), allocatable.Pods
+	most := int64(s.count)
 	if s.apart {
 		most = 1
 	}
@@ -125,23 +125,10 @@ func (s *shape) roomOn(node scheduler.NodeInfo, gone func(*corev1.Pod) bool) int
 	if gone != nil {
 		freed = requestedBy(node, gone)
 	}
-	for name, amount := range s.request {
-		if amount <= 0 {
-			continue
-		}
+	for name, amount := range s.request { // above 0; one of them is the number of pods
 		left := scheduler.Sum(allocatable.Amount(name)-used.Amount(name), freed[name])
 		if fit := left / amount; fit < most {
 			most = fit
-		}
-	}
-	if pods > 0 {
-		for i := 0; i < node.PodCount(); i++ {
-			if gone == nil || !gone(node.Pod(i)) {
-				pods--
-			}
-		}
-		if pods < most {
-			most = pods
 		}
 	}
 	if most < 0 {

@@ -1,6 +1,7 @@
 package coscheduling
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,11 @@ func TestRoomIsThatOfNodesThatCanRunThePods(t *testing.T) {
 		"anti-affinity":                 {nil, corev1.PodSpec{Affinity: avoids(corev1.LabelHostname, "rank")}, 1},
 		"anti-affinity to other pods":   {nil, corev1.PodSpec{Affinity: avoids(corev1.LabelHostname, "web")}, 2},
 		"anti-affinity in another area": {nil, corev1.PodSpec{Affinity: avoids("rack", "rank")}, 2},
+		"the second toleration": {taint("reserved", corev1.TaintEffectNoSchedule), corev1.PodSpec{
+			Tolerations: []corev1.Toleration{{Key: "other", Operator: corev1.TolerationOpExists},
+				{Key: "reserved", Value: "v"}}}, 2},
+		"a node without a number of pods": {func(n *corev1.Node) { delete(n.Status.Allocatable, corev1.ResourcePods) },
+			corev1.PodSpec{}, 0},
 		"few pods": {func(n *corev1.Node) {
 			n.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("1")
 		}, corev1.PodSpec{}, 1},
@@ -97,6 +103,39 @@ func TestRoomIsThatOfNodesThatCanRunThePods(t *testing.T) {
 				t.Errorf("room for %d, want %d", got, tc.want)
 			}
 		})
+	}
+}
+
+// A node whose pods request more than it has takes nothing from the room of other nodes.
+func TestRoomOfAnOvercommittedNodeIsNone(t *testing.T) {
+	large := plugintest.NewPod("shop", "large", plugintest.Requests("20", "1Gi"))
+	other := plugintest.NewPod("shop", "other", plugintest.Requests("1", "1Gi"))
+	onePod := func(n *corev1.Node) { n.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("1") }
+	full := nodeWith("full", "8", onePod, other, other, other)
+	pod := plugintest.NewPod("shop", "p", plugintest.Requests("3", "1Gi"))
+	shapes := shapesOf([]*corev1.Pod{pod, pod, pod})
+	if got := placeable([]scheduler.NodeInfo{nodeWith("large", "8", nil, large), full, nodeWith("n", "8", nil)}, shapes,
+		nil); got != 2 {
+		t.Errorf("room for %d, want 2", got)
+	}
+	gone := func(p *corev1.Pod) bool { return p == other }
+	if got := placeable([]scheduler.NodeInfo{full}, shapes, gone); got != 1 {
+		t.Errorf("room for %d without the other pods, want 1", got)
+	}
+}
+
+// A request of 0 of a resource needs none of it, and the other requests count.
+func TestRoomForRequestsOfNothing(t *testing.T) {
+	pod := plugintest.NewPod("shop", "p", plugintest.Requests("3", "1Gi"))
+	for i := range 20 {
+		name := corev1.ResourceName(fmt.Sprintf("example.com/device-%d", i))
+		pod.Spec.Containers[0].Resources.Requests[name] = resource.MustParse("0")
+	}
+	for range 5 {
+		shapes := shapesOf([]*corev1.Pod{pod, pod, pod})
+		if got := placeable([]scheduler.NodeInfo{nodeWith("n", "8", nil)}, shapes, nil); got != 2 {
+			t.Fatalf("room for %d, want 2", got)
+		}
 	}
 }
 

@@ -35,6 +35,8 @@ type world struct {
 	pods   map[types.UID]*simulated
 	// old schedulers, before 1.23, do not retry pods when a pod gives up its node.
 	old bool
+	// refuses returns the error of a request to retry a pod. If it is nil, requests succeed.
+	refuses func(*corev1.Pod) error
 	// bound are the names of bound pods, in order.
 	bound []string
 }
@@ -101,6 +103,9 @@ func (h *handle) GetWaitingPod(uid types.UID) scheduler.WaitingPod {
 }
 
 func (h *handle) Activate(_ context.Context, pod *corev1.Pod) error {
+	if h.w.refuses != nil {
+		return h.w.refuses(pod)
+	}
 	if p := h.w.pods[pod.UID]; p != nil && p.state == unschedulable {
 		p.state = queued
 	}

@@ -486,10 +486,14 @@ func TestRulesAllowToAnnotatePods(t *testing.T) {
 func TestInvalidArgumentsNameTheField(t *testing.T) {
 	const begin = `{"resource": "example.com/gpu", `
 	for text, want := range map[string]string{
-		`{"resources": "x"}`:           `unknown field "resources"`,
-		`{"devices": {"units": 1000}}`: "resource: is required with devices or annotations",
-		`{"resource": "gpu"}`:          `resource: "gpu" is not the name of an extended resource`,
-		begin + `"devices": {}}`:       "devices: one of units and countResource is required",
+		`{"resources": "x"}`:                               `unknown field "resources"`,
+		`{"devices": {"units": 1000}}`:                     "resource: is required with devices or annotations",
+		`{"devices": {"countResource": "example.com/n"}}`:  "resource: is required with devices or annotations",
+		`{"annotations": {"index": "example.com/i"}}`:      "resource: is required with devices or annotations",
+		`{"annotations": {"time": "example.com/t"}}`:       "resource: is required with devices or annotations",
+		`{"annotations": {"set": {"example.com/s": "x"}}}`: "resource: is required with devices or annotations",
+		`{"resource": "gpu"}`:                              `resource: "gpu" is not the name of an extended resource`,
+		begin + `"devices": {}}`:                           "devices: one of units and countResource is required",
 		begin +
 			`"devices": {"units": 1, "countResource": "example.com/n"}}`: "devices: one of units and countResource is required",
 		begin +

@@ -58,6 +58,10 @@ func TestInvalidResponsesAreErrors(t *testing.T) {
 		{"a redirect", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://elsewhere.example.com/", http.StatusFound)
 		}, `redirect (302) to "https://elsewhere.example.com/"`},
+		{"the first redirect", text(300, goodResponse), "redirect (300)"},
+		{"the last redirect", text(399, goodResponse), "redirect (399)"},
+		{"the last success", text(299, goodResponse), "has status 299"},
+		{"the first error", text(400, goodResponse), "has status 400"},
 		{"too large", text(200, goodResponse+strings.Repeat(" ", 1<<20)), "larger than prometheus.maxBytes"},
 		{"too large when decompressed", packed, "larger than prometheus.maxBytes"},
 		{"aborted connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},

@@ -66,6 +66,75 @@ func TestPodsThatAnEarlierSchedulerPlacedCount(t *testing.T) {
 	}
 }
 
+// Pods that have expired do not count, also if they have not been forgotten yet. The time of a pod is
+// over after settle.
+func TestPodsCountUntilTheyExpire(t *testing.T) {
+	for name, tc := range map[string]struct {
+		age  time.Duration
+		want bool
+	}{
+		"at the end of the time":    {time.Minute, false},
+		"after the end of the time": {time.Minute + 1, true},
+	} {
+		w := newWorld(t, "settle: 1m", 1)
+		w.show(at(9, "8 16Gi 4", "8 16Gi 4"))
+		for _, version := range []int{10, 8} { // the topology includes the second pod
+			pod := bound(strconv.Itoa(version), version, w.now)
+			w.cluster.Place(pod, "n-0")
+			w.plugin.observe(pod)
+		}
+		w.advance(tc.age)
+		if got := w.fits(); got != tc.want {
+			t.Errorf("%s: the next pod fits: %t", name, got)
+		}
+		if missing := w.plugin.missing("n-0"); (len(missing) == 0) != tc.want {
+			t.Errorf("%s: the topology lacks %v", name, missing)
+		}
+	}
+}
+
+// A topology includes the pods that had started before it was written, and has their resources only
+// once.
+func TestPodsThatATopologyIncludesDoNotCount(t *testing.T) {
+	for name, tc := range map[string]struct {
+		started int
+		want    bool
+	}{
+		"started before the topology was written": {9, true},
+		"started with the topology":               {10, false},
+		"started after the topology was written":  {11, false},
+	} {
+		w := newWorld(t, "settle: 1m", 1)
+		w.show(at(10, "8 16Gi 4", "8 16Gi 4"))
+		pod := bound("p", tc.started, w.now)
+		w.cluster.Place(pod, "n-0")
+		w.plugin.observe(pod)
+		if got := w.fits(); got != tc.want {
+			t.Errorf("%s: the next pod fits: %t", name, got)
+		}
+		if missing := w.plugin.missing("n-0"); (len(missing) == 0) != tc.want {
+			t.Errorf("%s: the topology lacks %v", name, missing)
+		}
+	}
+}
+
+// Pods without a node, and pods that have finished, take nothing from a zone.
+func TestPodsWithoutResourcesOfANodeDoNotCount(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Pod){
+		"without a node": func(p *corev1.Pod) { p.Spec.NodeName = "" },
+		"finished":       func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded },
+	} {
+		w := newWorld(t, "settle: 1m", 1)
+		w.show(at(9, "8 16Gi 4", "8 16Gi 4"))
+		pod := bound("p", 10, w.now)
+		change(pod)
+		w.plugin.observe(pod)
+		if n := w.plugin.assumed.Len(); n != 0 {
+			t.Errorf("%s: %d pods count", name, n)
+		}
+	}
+}
+
 // The events of pods and of topologies arrive in any order: the API server's versions decide.
 func TestTheOrderOfWritesDecidesWhetherATopologyIncludesAPod(t *testing.T) {
 	const before, after = 9, 11

@@ -364,8 +364,14 @@ func TestArgumentsThatAreWrongAreRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		"strategy: Balanced": `strategy: "Balanced" is neither`, "unaligned: Maybe": `unaligned: "Maybe" is neither`,
 		"settle: soon": `settle: "soon" must be a duration`, "settle: 2h": "must be a duration", "zones: 2": "unknown field",
+		"settle: 999ms": "must be a duration", "settle: 3601s": "must be a duration",
 	} {
 		if _, err := Rules(scheduler.NewArguments([]byte(args))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	for _, args := range []string{"settle: 1s", "settle: 1h"} {
+		if _, err := Rules(scheduler.NewArguments([]byte(args))); err != nil {
 			t.Errorf("%s: %v", args, err)
 		}
 	}

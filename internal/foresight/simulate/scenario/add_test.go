@@ -57,6 +57,9 @@ func TestWorkloadsBecomePodsAsTheirControllersMakeThem(t *testing.T) {
 	templates := scenario.ClaimTemplates{}
 	for _, o := range s.Objects {
 		out = append(out, printObject(t, o.Fields))
+		if o.Kind.Name != o.Fields["kind"] {
+			t.Errorf("%v is an object of kind %s", o.Fields["kind"], o.Kind.Name)
+		}
 		if o.Kind.Name == "ResourceClaimTemplate" {
 			templates.Add(o.Fields)
 		}

@@ -143,7 +143,7 @@ func (p fileParser) fields(n *yaml.Node, known map[string]func(*yaml.Node) error
 		return p.invalid(n, "expected fields")
 	}
 	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
+	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		read := known[key.Value]
 		switch {
@@ -207,7 +207,7 @@ func (p fileParser) number(into *int, least int) func(*yaml.Node) error {
 // step reads one step. Each scenario has other fields.
 func (p fileParser) step(n *yaml.Node) (Step, error) {
 	s := Step{Count: 1, Limit: DefaultLimit}
-	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
+	for i := 0; i < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
 		if n.Content[i].Value == "scenario" {
 			s.Scenario = n.Content[i+1].Value
 		}
@@ -241,7 +241,7 @@ func (p fileParser) nodesToAdd(n *yaml.Node, into *[]NodesToAdd) error {
 		return p.invalid(n, "expected TEMPLATE: N")
 	}
 	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
+	for i := 0; i < len(n.Content); i += 2 {
 		add := NodesToAdd{Template: n.Content[i].Value}
 		switch {
 		case add.Template == "":

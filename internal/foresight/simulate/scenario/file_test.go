@@ -48,7 +48,7 @@ steps:
 func TestFilesAreReadStrictly(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
 		"empty":             {"", "read s.yaml: the file is empty"},
-		"not YAML":          {": [", "read s.yaml: "},
+		"not YAML":          {": [", "read s.yaml: did not find expected key"},
 		"another kind":      {"apiVersion: v1\nkind: Pod\n", `read s.yaml: expected a Scenario, got v1 "Pod"`},
 		"a second document": {fileType + "steps: [{scenario: pending}]\n---\na: b\n", "second document"},
 		"no steps":          {fileType, "steps is required"},
@@ -142,6 +142,7 @@ func TestNodesToAdd(t *testing.T) {
 		want scenario.NodesToAdd
 		file bool
 	}{
+		"a=1":           {scenario.NodesToAdd{Template: "a", Count: 1}, false},
 		"worker-1=3":    {scenario.NodesToAdd{Template: "worker-1", Count: 3}, false},
 		"gpu.yaml=1":    {scenario.NodesToAdd{Template: "gpu.yaml", Count: 1}, true},
 		"dir/a=b=2":     {scenario.NodesToAdd{Template: "dir/a=b", Count: 2}, true},

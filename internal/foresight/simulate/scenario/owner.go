@@ -17,10 +17,6 @@ import (
 // it: a Deployment's ReplicaSet. A pod from a manifest has no owner.
 func (w *Workload) completePod(kind *snapshot.Kind, o object) object {
 	labels := part(w.pod, "metadata", "labels")
-	if labels == nil {
-		labels = object{}
-		part(w.pod, "metadata")["labels"] = labels
-	}
 	owner := runtime.DeepCopyJSON(kind.Strip(o))
 	part(owner, "metadata")["uid"] = newUID(kind.Name, w.Namespace, w.Name)
 	switch kind.Name {
@@ -94,10 +90,7 @@ func replicaSetOf(deployment, labels object, w *Workload) object {
 
 // templateHash returns a short hash of a pod.
 func templateHash(pod object) string {
-	text, err := snapshot.Encode(pod)
-	if err != nil { // decoded JSON can be encoded
-		text = nil
-	}
+	text, _ := snapshot.Encode(pod) // decoded JSON can be encoded
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:5])
 }
