@@ -54,6 +54,7 @@ schema() {
 step gofmt formatted
 step shell shell
 step width hack/width.sh
+step prose hack/prose.sh
 step lint lint
 step workflows workflows
 step tags tagged

@@ -8,7 +8,7 @@
 # blocks.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-most_of=${MOST_OF:-2.6} most_how=${MOST_HOW:-0.5}
+most_of=${MOST_OF:-2.0} most_how=${MOST_HOW:-0.5}
 
 git ls-files '*.go' | grep -v -e '_test\.go$' -e '^test/' -e '/testdata/' | xargs awk -v most_of="$most_of" -v most_how="$most_how" '
 	function room(file,   part) {

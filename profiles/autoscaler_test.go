@@ -168,8 +168,8 @@ func TestNotesOnAConfigurationOfAnAutoscaler(t *testing.T) {
 	}
 }
 
-// Names of plugins that cluster-autoscaler does not have may be disabled, and Karpenter refuses some
-// fields of constraints.
+// Names of plugins that cluster-autoscaler does not have may be disabled, and Karpenter refuses
+// some fields of constraints.
 func TestConfigurationOfAnAutoscalerHasNoForeignParts(t *testing.T) {
 	const constraint = "{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway"
 	cases := map[profiles.Autoscaler]struct{ configuration, want string }{

@@ -28,8 +28,8 @@ func (t *Tunable) weight(plugin string) int {
 	return known.Weight(t.api)
 }
 
-// writeDefaultWeights writes the default weights of a release where v1 has others. A preset means the
-// defaults of the release.
+// writeDefaultWeights writes the default weights of a release where v1 has others. A preset means
+// the defaults of the release.
 func (t *Tunable) writeDefaultWeights(release versions.Release) {
 	read, _ := schema.APINamed(strings.TrimPrefix(release.Rules().Render, schema.ConfigGroup+"/"))
 	for _, p := range schema.InTreePlugins() {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
-	"github.com/pmk-sched/pmk-sched/test/internal/kubeapitest"
+	"github.com/pmk-sched/pmk-sched/test/kubeapitest"
 )
 
 // TestPermissionsOfTheSchedulerAreAskedForAgainWhenAnAnswerIsLost asks a server that rejects an

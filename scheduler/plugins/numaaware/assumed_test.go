@@ -66,8 +66,8 @@ func TestPodsThatAnEarlierSchedulerPlacedCount(t *testing.T) {
 	}
 }
 
-// Pods that have expired do not count, also if they have not been forgotten yet. The time of a pod is
-// over after settle.
+// Pods that have expired do not count, also if they have not been forgotten yet. The time of a pod
+// is over after settle.
 func TestPodsCountUntilTheyExpire(t *testing.T) {
 	for name, tc := range map[string]struct {
 		age  time.Duration
