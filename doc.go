@@ -1,3 +1,3 @@
-// Package pmksched holds the tests of the repository as a whole: the imports of packages, the
-// promises of the README, and the words that files may not contain. The programs are in cmd/.
+// Package pmksched holds the tests for the whole repository: package imports, the README's
+// promises, and words that files may not contain. The programs are in cmd/.
 package pmksched

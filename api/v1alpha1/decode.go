@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Error is a problem of a file, with advice for the user, which may be empty.
+// Error is a problem in a file, with advice for the user, which may be empty.
 type Error struct {
 	text, hint string
 }
@@ -45,7 +45,7 @@ func Decode(text []byte) (*CustomScheduler, error) {
 	return s, nil
 }
 
-// decodeOnly reads the only document of a file strictly. thing is the content of a file.
+// decodeOnly reads a file's only document strictly. thing names the file's content.
 func decodeOnly(text []byte, into any, thing string) error {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
@@ -61,8 +61,8 @@ func decodeOnly(text []byte, into any, thing string) error {
 	return nil
 }
 
-// checkType returns an error for another type of file. If the hint is empty, it says how such a
-// file begins.
+// checkType returns an error for another file type. If the hint is empty, it says how such a file
+// begins.
 func checkType(apiVersion, kind, want, hint string) error {
 	if apiVersion == APIVersion && kind == want {
 		return nil
@@ -76,7 +76,7 @@ func checkType(apiVersion, kind, want, hint string) error {
 // goTypes matches the Go types in messages of the YAML library.
 var goTypes = regexp.MustCompile(` (in|into) (type )?(v1alpha1\.|struct \{)[^\n]*`)
 
-// describe returns the error of the YAML library without the names of Go types.
+// describe returns the YAML library's error without the names of Go types.
 func describe(err error) error {
 	var typeError *yaml.TypeError
 	if !errors.As(err, &typeError) {

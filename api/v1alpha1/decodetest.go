@@ -12,7 +12,7 @@ import (
 )
 
 // DecodeTest reads a SchedulingTest strictly, as [Decode] reads a scheduler, and validates it.
-// Errors have the line of the expectation.
+// Errors have the expectation's line.
 func DecodeTest(text []byte) (*SchedulingTest, error) {
 	var file struct {
 		APIVersion string `yaml:"apiVersion"`
@@ -29,7 +29,7 @@ func DecodeTest(text []byte) (*SchedulingTest, error) {
 		Kind       string      `yaml:"kind"`
 		Expect     []yaml.Node `yaml:"expect"`
 	}
-	// The type first: the fields of another type are not unknown.
+	// The type first: another type's fields are not unknown.
 	if yaml.Unmarshal(text, &lines) == nil && lines.Kind != "" {
 		if err := checkType(lines.APIVersion, lines.Kind, TestKind, ""); err != nil {
 			return nil, err
@@ -60,7 +60,7 @@ func IsTest(text []byte) bool { return testKind.Match(text) }
 // testKind matches the kind of a file with a test.
 var testKind = regexp.MustCompile(`(?m)^["']?kind["']?:[ ]*["']?` + TestKind + `\b`)
 
-// Words returns the words of an expectation that name a result.
+// Words returns the expectation's words that name a result.
 func (e *Expectation) Words() []string {
 	var words []string
 	for _, w := range []struct {
@@ -135,7 +135,7 @@ func (e *Expectation) check(word string, steps []TestStep) *Error {
 	return e.checkNumber()
 }
 
-// percentile matches the values of utilization.of.
+// percentile matches percentiles in utilization.of.
 var percentile = regexp.MustCompile(`^p(100|[0-9]{1,2})$`)
 
 // checkNumber checks the words that have fields.

@@ -12,20 +12,20 @@ type Extender struct {
 	FilterVerb string `json:"filterVerb,omitempty" yaml:"filterVerb"`
 	// PrioritizeVerb is the path that scores nodes.
 	PrioritizeVerb string `json:"prioritizeVerb,omitempty" yaml:"prioritizeVerb"`
-	// PreemptVerb is the path that selects victims of preemption.
+	// PreemptVerb is the path that selects preemption victims.
 	PreemptVerb string `json:"preemptVerb,omitempty" yaml:"preemptVerb"`
 	// BindVerb is the path that binds pods.
 	BindVerb string `json:"bindVerb,omitempty" yaml:"bindVerb"`
-	// Weight of the scores of the extender.
+	// Weight multiplies the extender's scores.
 	Weight int64 `json:"weight,omitempty" yaml:"weight"`
 	// EnableHTTPS is true by default if URLPrefix begins with https://.
 	EnableHTTPS *bool `json:"enableHTTPS,omitempty" yaml:"enableHTTPS"`
-	// TLSConfig has the certificates of the call.
+	// TLSConfig has the certificates for calls.
 	TLSConfig *TLSConfig `json:"tlsConfig,omitempty" yaml:"tlsConfig"`
-	// HTTPTimeout is the timeout of a call.
+	// HTTPTimeout is the timeout for a call.
 	HTTPTimeout Duration `json:"httpTimeout,omitempty" yaml:"httpTimeout"`
-	// NodeCacheCapable sends names of nodes instead of nodes. The default is false with URLPrefix, as
-	// in kube-scheduler.
+	// NodeCacheCapable sends node names instead of nodes. The default is false with URLPrefix, as in
+	// kube-scheduler.
 	NodeCacheCapable *bool `json:"nodeCacheCapable,omitempty" yaml:"nodeCacheCapable"`
 	// ManagedResources limit the calls to pods that request one of them.
 	ManagedResources []ManagedResource `json:"managedResources,omitempty" yaml:"managedResources"`
@@ -36,42 +36,42 @@ type Extender struct {
 
 	// Image of the extender. The default is the image that `build --extender` makes.
 	Image string `json:"image,omitempty" yaml:"image"`
-	// PullPolicy is IfNotPresent, Always or Never. The default is the default of the cluster.
+	// PullPolicy is IfNotPresent, Always or Never. The default is the cluster's default.
 	PullPolicy string `json:"pullPolicy,omitempty" yaml:"pullPolicy" jsonschema:"enum=IfNotPresent,enum=Always,enum=Never"`
 	// Policies are the policies that the extender serves.
 	Policies []Policy `json:"policies,omitempty" yaml:"policies"`
 	// Replicas is a number or auto: 2.
 	Replicas AutoInt `json:"replicas,omitempty" yaml:"replicas"`
-	// Port of a sidecar on the loopback address.
+	// Port for a sidecar, on the loopback address.
 	Port AutoInt `json:"port,omitempty" yaml:"port"`
-	// Sidecar runs the extender in the pod of the scheduler.
+	// Sidecar runs the extender in the scheduler's pod.
 	Sidecar bool `json:"sidecar,omitempty" yaml:"sidecar"`
-	// NodeSelector selects the nodes of the pods of the extender. The default is any node.
+	// NodeSelector selects nodes for the extender's pods. The default is any node.
 	NodeSelector map[string]string `json:"nodeSelector,omitempty" yaml:"nodeSelector"`
 }
 
 // IsDeployed reports whether pmk-sched deploys the extender.
 func (e Extender) IsDeployed() bool { return e.URLPrefix == "" }
 
-// CAAuto is the value of [TLSConfig.CA] for a certificate authority that pmk-sched creates.
+// CAAuto is the [TLSConfig.CA] value for a certificate authority that pmk-sched creates.
 const CAAuto = "auto"
 
 // TLSConfig names files, relative to pmk-sched.yaml, whose content is stored in the cluster.
 type TLSConfig struct {
-	// Insecure accepts any certificate of the extender.
+	// Insecure accepts any certificate from the extender.
 	Insecure bool `json:"insecure,omitempty" yaml:"insecure"`
-	// ServerName is the name in the certificate of the extender if it is not the host of the address.
+	// ServerName is the name in the extender's certificate if it is not the host in the address.
 	ServerName string `json:"serverName,omitempty" yaml:"serverName"`
 	// CA is a file with certificates, or auto: a certificate authority that pmk-sched creates for an
 	// extender that it deploys.
 	CA string `json:"ca,omitempty" yaml:"ca" file:"CAData"`
-	// CertFile is a file with the client certificate of the scheduler.
+	// CertFile is a file with the scheduler's client certificate.
 	CertFile string `json:"certFile,omitempty" yaml:"certFile" file:"CertData" object:"files are not read in the cluster"`
-	// KeyFile is a file with the private key of the client certificate.
+	// KeyFile is a file with the client certificate's private key.
 	KeyFile string `json:"keyFile,omitempty" yaml:"keyFile" file:"KeyData" object:"files are not read in the cluster"`
 
-	// CAData, CertData and KeyData are the contents of the files in a recorded request. KeyData is
-	// never part of its JSON.
+	// CAData, CertData and KeyData are the files' contents in a recorded request. Its JSON never
+	// contains KeyData.
 	CAData   []byte `json:"caData,omitempty" yaml:"-" jsonschema:"-"`
 	CertData []byte `json:"certData,omitempty" yaml:"-" jsonschema:"-"`
 	KeyData  []byte `json:"-" yaml:"-" jsonschema:"-"`
@@ -83,7 +83,7 @@ func (t *TLSConfig) String() string { return "TLS configuration" }
 // GoString is like String, so that %#v does not print the key.
 func (t *TLSConfig) GoString() string { return t.String() }
 
-// ManagedResource is a resource of pods that are sent to the extender.
+// ManagedResource is a resource. Pods that request it are sent to the extender.
 type ManagedResource struct {
 	// Name of the resource, such as example.com/device.
 	Name string `json:"name" yaml:"name"`
@@ -95,8 +95,8 @@ type ManagedResource struct {
 type Policy struct {
 	// Name of a bundled policy, in lower case.
 	Name string `json:"name" yaml:"name"`
-	// Weight of the scores of the policy.
+	// Weight of the policy's scores.
 	Weight int64 `json:"weight,omitempty" yaml:"weight"`
-	// Args are the arguments of the policy: a mapping.
+	// Args are the policy's arguments: a mapping.
 	Args Document `json:"args,omitempty" yaml:"args"`
 }

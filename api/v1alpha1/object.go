@@ -8,14 +8,14 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Group, Version and Resource of the objects in the API server.
+// Group, Version and Resource identify the objects in the API server.
 const (
 	Group    = "pmk-sched.io"
 	Version  = "v1alpha1"
 	Resource = "customschedulers"
 )
 
-// RuleNoFile is the CEL rule of the fields that are valid in a file only.
+// RuleNoFile is the CEL rule for fields that are valid in a file only.
 const RuleNoFile = "self == ''"
 
 // Finalizer keeps an object until the controller has removed or released its scheduler.
@@ -34,16 +34,15 @@ const (
 type Releases struct {
 	// Items are the releases themselves.
 	Items []SchedulerRelease `json:"items,omitempty" yaml:"items"`
-	// ConfigMap in the namespace of the object has the index.
+	// ConfigMap in the object's namespace has the index.
 	ConfigMap *ConfigMapKey `json:"configMap,omitempty" yaml:"configMap"`
-	// OCI is the name of an index in a registry, with its digest:
-	// registry.example.com/releases@sha256:….
+	// OCI names an index in a registry, with its digest: registry.example.com/releases@sha256:….
 	OCI string `json:"oci,omitempty" yaml:"oci"`
 	// PublicKey is the PEM-encoded public key that must have signed the index in the registry.
 	PublicKey string `json:"publicKey,omitempty" yaml:"publicKey"`
 }
 
-// ConfigMapKey is a key of a ConfigMap.
+// ConfigMapKey is a key in a ConfigMap.
 type ConfigMapKey struct {
 	// Name of the ConfigMap.
 	Name string `json:"name" yaml:"name"`
@@ -54,32 +53,32 @@ type ConfigMapKey struct {
 // KeyOrDefault returns the key.
 func (k ConfigMapKey) KeyOrDefault() string { return cmp.Or(k.Key, "releases.yaml") }
 
-// Types of conditions.
+// Condition types.
 const (
-	// ConditionReady is true while the scheduler of the current generation is deployed and verified.
+	// ConditionReady is true while the current generation's scheduler is deployed and verified.
 	ConditionReady = "Ready"
 	// ConditionReconciling and ConditionStalled are read by kstatus
 	// (sigs.k8s.io/cli-utils/pkg/kstatus/README.md): a change is in progress, or needs the user.
 	ConditionReconciling = "Reconciling"
 	ConditionStalled     = "Stalled"
-	// ConditionReleaseMatched is true while the scheduler has the release of the API server.
+	// ConditionReleaseMatched is true while the scheduler has the API server's release.
 	ConditionReleaseMatched = "ReleaseMatched"
 	// ConditionVerified is true if the deployed scheduler has bound a pod.
 	ConditionVerified = "Verified"
 	// ConditionCredentialsValid is true while the API server accepts the scheduler's credentials.
 	ConditionCredentialsValid = "CredentialsValid"
-	// ConditionUpgradeAvailable is true if there is another image for the release of the API server,
-	// and the upgrade policy is Manual.
+	// ConditionUpgradeAvailable is true if there is another image for the API server's release, and
+	// the upgrade policy is Manual.
 	ConditionUpgradeAvailable = "UpgradeAvailable"
-	// ConditionDrifted is true if an object of the scheduler was changed by others.
+	// ConditionDrifted is true if others changed one of the scheduler's objects.
 	ConditionDrifted = "Drifted"
 )
 
-// CustomSchedulerStatus is the state of the scheduler of an object.
+// CustomSchedulerStatus is the state of an object's scheduler.
 type CustomSchedulerStatus struct {
-	// ObservedGeneration is the generation of the object that the conditions describe.
+	// ObservedGeneration is the object generation that the conditions describe.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Revision is the deployed revision of the scheduler.
+	// Revision is the scheduler's deployed revision.
 	Revision int `json:"revision,omitempty"`
 	// Release is the deployed release.
 	Release *DeployedRelease `json:"release,omitempty"`
@@ -89,11 +88,11 @@ type CustomSchedulerStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// DeployedRelease is the release of a deployed scheduler.
+// DeployedRelease is a deployed scheduler's release.
 type DeployedRelease struct {
-	// Server is the release of the API server that the image was chosen for.
+	// Server is the API server release for which the image was chosen.
 	Server string `json:"server,omitempty"`
-	// Scheduler is the release of the scheduler.
+	// Scheduler is the scheduler's release.
 	Scheduler string `json:"scheduler,omitempty"`
 	// Image of the scheduler.
 	Image string `json:"image,omitempty"`

@@ -17,39 +17,39 @@ import (
 // ReleasesKind is the kind of a release index.
 const ReleasesKind = "SchedulerReleases"
 
-// maxReleases is the number of releases of the longest index. Kubernetes supports three minors at a
+// maxReleases is the number of releases in the longest index. Kubernetes supports three minors at a
 // time.
 const maxReleases = 200
 
-// SchedulerReleases is a release index: the images of one scheduler for several Kubernetes releases
-// and their configurations.
+// SchedulerReleases is a release index: one scheduler's images for several Kubernetes releases and
+// their configurations.
 type SchedulerReleases struct {
 	metav1.TypeMeta `json:",inline"`
 	// Releases are in any order. One minor may have several patches.
 	Releases []SchedulerRelease `json:"releases"`
 }
 
-// SchedulerRelease is the scheduler of one Kubernetes release.
+// SchedulerRelease is the scheduler for one Kubernetes release.
 type SchedulerRelease struct {
-	// Minor is the minor of Release, such as 1.34.
+	// Minor is Release's minor, such as 1.34.
 	Minor string `json:"minor" yaml:"minor"`
-	// Release is the Kubernetes release of the scheduler, such as v1.34.2.
+	// Release is the scheduler's Kubernetes release, such as v1.34.2.
 	Release string `json:"release" yaml:"release"`
 	// Image is NAME@sha256:DIGEST, or NAME:TAG if the image was not pushed.
 	Image string `json:"image" yaml:"image"`
-	// Inputs is the checksum of the inputs of the build.
+	// Inputs is the checksum of the build inputs.
 	Inputs string `json:"inputs,omitempty" yaml:"inputs,omitempty"`
 	// Plugins are the names of the compiled-in plugins.
 	Plugins []string `json:"plugins,omitempty" yaml:"plugins,omitempty"`
 	// Configuration is the complete KubeSchedulerConfiguration in a config API of Release.
 	Configuration Document `json:"configuration" yaml:"configuration"`
-	// Args are flags of kube-scheduler, --name=value each, that Configuration cannot express.
+	// Args are kube-scheduler flags, --name=value each, that Configuration cannot express.
 	Args []string `json:"args,omitempty" yaml:"args,omitempty"`
 	// Rules are the permissions that plugins and Release need in addition to system:kube-scheduler.
 	Rules Rules `json:"rules,omitempty" yaml:"rules,omitempty"`
 }
 
-// releasesFile is the YAML form of an index.
+// releasesFile is an index as YAML.
 type releasesFile struct {
 	APIVersion string             `yaml:"apiVersion"`
 	Kind       string             `yaml:"kind"`
@@ -76,7 +76,7 @@ func DecodeReleases(text []byte) (*SchedulerReleases, error) {
 	return index, nil
 }
 
-// Encode returns the YAML of the index, which [DecodeReleases] reads.
+// Encode returns the index as YAML, which [DecodeReleases] reads.
 func (s *SchedulerReleases) Encode() ([]byte, error) {
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)
@@ -88,7 +88,7 @@ func (s *SchedulerReleases) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Validate returns an error, with the path of the field, for an index that no cluster can use.
+// Validate returns an error, with the field's path, for an index that no cluster can use.
 func (s *SchedulerReleases) Validate() error {
 	if len(s.Releases) == 0 {
 		return &Error{text: "releases is empty"}
@@ -153,10 +153,10 @@ func (r SchedulerRelease) validateConfiguration() *Error {
 var serverForm = regexp.MustCompile(`^(?:v?1\.)?([0-9]{1,4})(?:\.[0-9]+)?(?:[-+].*)?$`)
 
 // For returns the release for an API server that reports a version, such as v1.34.7+k3s1, or only
-// the minor, such as v1.34 or 34+. The minors are equal. Among the patches of the minor, For
-// returns the newest that is not newer than the server. If all are newer it returns the oldest,
-// because Kubernetes' version skew policy compares minors only. If the server's patch is unknown,
-// For returns the newest. A version that is invalid and a minor that the index does not have are
+// the minor, such as v1.34 or 34+. The minors are equal. Among the minor's patches, For returns the
+// newest that is not newer than the server. If all are newer it returns the oldest, because
+// Kubernetes' version skew policy compares minors only. If the server's patch is unknown, For
+// returns the newest. A version that is invalid and a minor that the index does not have are
 // errors, a [*Error] and a [*MissingReleaseError].
 func (s *SchedulerReleases) For(server string) (*SchedulerRelease, error) {
 	match := serverForm.FindStringSubmatch(server)
@@ -184,7 +184,8 @@ func (s *SchedulerReleases) For(server string) (*SchedulerRelease, error) {
 	return chosen, nil
 }
 
-// prefer reports whether a release fits better than the best one before, to a server of limit.
+// prefer reports whether a release fits better than the best one before, to a server with the
+// release limit.
 func prefer(release, best, limit versions.Release, limited bool) bool {
 	if limited && best.Compare(limit) > 0 {
 		return release.Compare(best) < 0
@@ -192,7 +193,7 @@ func prefer(release, best, limit versions.Release, limited bool) bool {
 	return release.Compare(best) > 0 && (!limited || release.Compare(limit) <= 0)
 }
 
-// Minors returns the minors of the index, in its order, each once.
+// Minors returns the index's minors, in its order, each once.
 func (s *SchedulerReleases) Minors() []string {
 	var minors []string
 	seen := map[string]bool{}
@@ -205,14 +206,14 @@ func (s *SchedulerReleases) Minors() []string {
 	return minors
 }
 
-// MissingReleaseError is returned for the minor of an API server that an index does not have.
+// MissingReleaseError is returned for an API server minor that an index does not have.
 type MissingReleaseError struct {
 	// Minor of the API server, Minors of the index.
 	Minor  string
 	Minors []string
 }
 
-// Error returns the minor and the minors of the index.
+// Error returns the minor and the index's minors.
 func (e *MissingReleaseError) Error() string {
 	return fmt.Sprintf("no scheduler for Kubernetes %s: the release index has %s", e.Minor, strings.Join(e.Minors, ", "))
 }

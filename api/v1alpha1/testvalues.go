@@ -12,7 +12,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// invalidAt returns an error with the line of a value.
+// invalidAt returns an error with a value's line.
 func invalidAt(node *yaml.Node, format string, args ...any) error {
 	return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %s", node.Line, fmt.Sprintf(format, args...))}}
 }
@@ -52,7 +52,7 @@ func (a *Amount) UnmarshalYAML(node *yaml.Node) error {
 		node.Value)
 }
 
-// Bound is the limits of a number. A number alone is the only one.
+// Bound has the limits for a number. A number alone is the only one.
 type Bound struct{ Limits }
 
 // UnmarshalYAML reads an amount or limits.
@@ -70,10 +70,10 @@ func (b *Bound) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode(&b.Limits)
 }
 
-// LimitFields returns the fields of [Limits].
+// LimitFields returns the field names in [Limits].
 func LimitFields() []string { return []string{"exactly", "atLeast", "atMost", "above", "below"} }
 
-// TestStep is a step in the form of a file for `pmk-sched simulate run`.
+// TestStep is a step as in a file for `pmk-sched simulate run`.
 type TestStep struct{ Node *yaml.Node }
 
 // UnmarshalYAML keeps the step: package scenario reads it.
@@ -82,17 +82,17 @@ func (s *TestStep) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// TestObjects is the path of a file or a directory, or Count objects like Object.
+// TestObjects is the path to a file or a directory, or Count objects like Object.
 type TestObjects struct {
 	Path string
-	// Object is JSON, at a line of the file.
+	// Object is JSON, at Line in the file.
 	Object json.RawMessage
 	Line   int
-	// Count is 0 for one object with the name of Object; otherwise the names end in -1 and so on.
+	// Count is 0 for one object with Object's name; otherwise the names end in -1 and so on.
 	Count int
 }
 
-// mostObjects bounds the number of objects of one element.
+// mostObjects bounds the number of objects per element.
 const mostObjects = 100_000
 
 // UnmarshalYAML reads a path, an object, or count and object.

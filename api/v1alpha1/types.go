@@ -1,11 +1,11 @@
-// Package v1alpha1 contains the API type CustomScheduler: the content of pmk-sched.yaml, which the
-// flags of a command change and a revision records, and the object that `pmk-sched controller`
+// Package v1alpha1 contains the API type CustomScheduler: the content of pmk-sched.yaml, which
+// command-line flags change and a revision records, and the object that `pmk-sched controller`
 // deploys. It does no I/O.
 //
-// The file and the object are one type. A field with the tag object names a file of the machine on
-// which a command runs: it is valid in a file, and in an object it is refused with the text of the
-// tag. A field with the tag file may name such a file too. In a recorded request, which is a third
-// form, the file is not read: see [CustomScheduler.ValidateRecorded].
+// The file and the object are one type. A field with the tag object names a file on the machine on
+// which a command runs: it is valid in a file, and in an object it is refused with the tag's text.
+// A field with the tag file may name such a file too. In a recorded request, which is a third form,
+// the file is not read: see [CustomScheduler.ValidateRecorded].
 package v1alpha1
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// APIVersion is the apiVersion of pmk-sched.yaml.
+	// APIVersion is the apiVersion in pmk-sched.yaml.
 	APIVersion = "pmk-sched.io/v1alpha1"
 	// Kind is the kind of a scheduler in pmk-sched.yaml.
 	Kind = "CustomScheduler"
@@ -31,11 +31,11 @@ const NoPriorityClass = "none"
 // NoSignature is the value of [Image.RequireSignature] that lifts a requirement.
 const NoSignature = "none"
 
-// CustomScheduler is a scheduler that runs alongside the default scheduler, or in place of it.
+// CustomScheduler is a scheduler that runs alongside the default scheduler, or replaces it.
 type CustomScheduler struct {
 	metav1.TypeMeta `json:",inline"`
 	// Metadata contains the name, which pods put in spec.schedulerName, and the namespace of the
-	// objects, which is kube-system if it is empty.
+	// objects. The default namespace is kube-system.
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 	Spec              CustomSchedulerSpec `json:"spec,omitzero"`
 	// Status is set by `pmk-sched controller`. A file has none.
@@ -48,28 +48,27 @@ type CustomSchedulerSpec struct {
 	Source Source `json:"source,omitzero" yaml:"source"`
 	// Image is the image of the scheduler.
 	Image Image `json:"image,omitzero" yaml:"image"`
-	// Configuration is the configuration of the scheduler. The default is the preset default.
+	// Configuration is the scheduler's configuration. The default is the preset default.
 	Configuration Configuration `json:"configuration,omitzero" yaml:"configuration"`
-	// Extenders are called by the scheduler after the extenders of the configuration, in this order.
+	// Extenders are called by the scheduler after the configuration's extenders, in this order.
 	Extenders []Extender `json:"extenders,omitempty" yaml:"extenders"`
-	// Credentials of the scheduler: node, node-inline, hostpath, serviceaccount or auto.
+	// Credentials for the scheduler: node, node-inline, hostpath, serviceaccount or auto.
 	Credentials string `json:"credentials,omitempty" yaml:"credentials" jsonschema:"enum=node,enum=node-inline,enum=hostpath,enum=serviceaccount,enum=auto"`
 	// Replicas is a number or auto: one for each control-plane node.
 	Replicas AutoInt `json:"replicas,omitempty" yaml:"replicas"`
-	// NodeSelector selects the nodes of the scheduler. The default is the label of control-plane
-	// nodes.
+	// NodeSelector selects nodes for the scheduler. The default is the label of control-plane nodes.
 	NodeSelector map[string]string `json:"nodeSelector,omitempty" yaml:"nodeSelector"`
 	// AnyNode lets the scheduler run on every node, for managed clusters. It excludes NodeSelector.
 	AnyNode bool `json:"anyNode,omitempty" yaml:"anyNode"`
-	// Tolerations of the pods of the scheduler and of its extenders, in addition to those for the
+	// Tolerations for the pods that run the scheduler and its extenders, in addition to those for the
 	// taints of control-plane nodes and for CriticalAddonsOnly.
 	Tolerations []Toleration `json:"tolerations,omitempty" yaml:"tolerations"`
-	// PriorityClassName is the priority class of the pods of the scheduler and of its extenders, or
-	// none. The default is system-cluster-critical.
+	// PriorityClassName is the priority class for the pods that run the scheduler and its extenders,
+	// or none. The default is system-cluster-critical.
 	PriorityClassName string `json:"priorityClassName,omitempty" yaml:"priorityClassName"`
-	// Args are flags of kube-scheduler, --name=value each, that its configuration cannot express.
+	// Args are kube-scheduler flags, --name=value each, that its configuration cannot express.
 	Args []string `json:"args,omitempty" yaml:"args"`
-	// Ports of the scheduler.
+	// Ports on which the scheduler listens.
 	Ports Ports `json:"ports,omitzero" yaml:"ports"`
 	// Resources of the container of the scheduler.
 	Resources Resources `json:"resources,omitzero" yaml:"resources"`
@@ -78,7 +77,7 @@ type CustomSchedulerSpec struct {
 
 	// The fields below are for `pmk-sched controller`. Other commands ignore them.
 
-	// Releases has the image for each release of the API server.
+	// Releases has the image for each API server release.
 	Releases *Releases `json:"releases,omitempty" yaml:"releases"`
 	// UpgradePolicy is Automatic, or Manual: the controller keeps the deployed release and reports an
 	// upgrade in the condition UpgradeAvailable. The default is Automatic.
@@ -90,12 +89,12 @@ type CustomSchedulerSpec struct {
 
 // Source is the source code of the kube-scheduler and its plugins.
 type Source struct {
-	// Branch is the release to build, such as v1.24.3, or auto: the release of the API server.
+	// Branch is the release to build, such as v1.24.3, or auto: the API server's release.
 	Branch string `json:"branch,omitempty" yaml:"branch"`
-	// From is a directory or a git URL with the sources of Kubernetes, instead of the module proxy.
+	// From is a directory or a git URL with the Kubernetes sources, instead of the module proxy.
 	From string `json:"from,omitempty" yaml:"from" file:"build"`
-	// Go is the version of Go to compile with, such as 1.26.8, a minor for its newest patch, or
-	// newest. The default is the version that the release names.
+	// Go is the Go version to compile with, such as 1.26.8, a minor for its newest patch, or newest.
+	// The default is the version that the release names.
 	Go string `json:"go,omitempty" yaml:"go"`
 	// Plugins are compiled in.
 	Plugins []Plugin `json:"plugins,omitempty" yaml:"plugins"`
@@ -107,17 +106,17 @@ type Source struct {
 type Plugin struct {
 	// Builtin is the name of a bundled plugin.
 	Builtin string `json:"builtin,omitempty" yaml:"builtin"`
-	// Name of the plugin of Builtin in the configuration, if another plugin has its name.
+	// Name for the Builtin plugin in the configuration, if another plugin has its name.
 	Name string `json:"name,omitempty" yaml:"name"`
 	// Module is a Go module with its version, such as sigs.k8s.io/scheduler-plugins@v0.32.7.
 	Module string `json:"module,omitempty" yaml:"module"`
-	// Package is the package of the plugin in Module.
+	// Package is the plugin's package in Module.
 	Package string `json:"package,omitempty" yaml:"package"`
-	// Path is the directory of the plugin, relative to the file.
+	// Path is the plugin's directory, relative to the file.
 	Path string `json:"path,omitempty" yaml:"path" file:"Content" object:"the plugin is part of the image; name it with builtin or module"`
-	// Weight of the scores of the plugin.
+	// Weight multiplies the plugin's scores.
 	Weight int `json:"weight,omitempty" yaml:"weight"`
-	// Args are the arguments of the plugin in the configuration.
+	// Args are the plugin's arguments in the configuration.
 	Args Document `json:"args,omitempty" yaml:"args"`
 	// Enable lists the extension points at which the plugin is enabled. The default is all that it
 	// implements.
@@ -129,34 +128,34 @@ type Plugin struct {
 
 // Image is the image of the scheduler.
 type Image struct {
-	// Reference is the complete name of an image. It takes precedence over Repository and Tag.
+	// Reference is the complete image name. It takes precedence over Repository and Tag.
 	Reference string `json:"reference,omitempty" yaml:"reference"`
-	// Repository is the name of the image without a tag.
+	// Repository is the image name without a tag.
 	Repository string `json:"repository,omitempty" yaml:"repository"`
 	// Tag of the image. The default is the release, followed by a hash of the plugins.
 	Tag string `json:"tag,omitempty" yaml:"tag"`
 	// Base is the image to build on.
 	Base string `json:"base,omitempty" yaml:"base" file:"build"`
-	// Busybox is the path of a static busybox to build on, without a registry. It takes precedence
+	// Busybox is the path to a static busybox to build on, without a registry. It takes precedence
 	// over Base.
 	Busybox string `json:"busybox,omitempty" yaml:"busybox" file:"build" object:"the controller builds no image"`
-	// RequireSignature is a file with the public key that must have signed the image, relative to
-	// the file, or none, which lifts the requirement of the deployed scheduler. In a recorded request
-	// it is the key itself.
+	// RequireSignature is a file with the public key that must have signed the image, relative to the
+	// file, or none, which lifts the deployed scheduler's requirement. In a recorded request it is the
+	// key itself.
 	RequireSignature string `json:"requireSignature,omitempty" yaml:"requireSignature" file:"self"`
-	// Platforms of the image, such as linux/amd64. The default is the platform of this machine.
+	// Platforms to build the image for, such as linux/amd64. The default is this machine's platform.
 	Platforms []string `json:"platforms,omitempty" yaml:"platforms"`
-	// PullPolicy is IfNotPresent, Always or Never. The default is the default of the cluster.
+	// PullPolicy is IfNotPresent, Always or Never. The default is the cluster's default.
 	PullPolicy string `json:"pullPolicy,omitempty" yaml:"pullPolicy" jsonschema:"enum=IfNotPresent,enum=Always,enum=Never"`
 }
 
-// Configuration is the configuration of the scheduler. At most one of Preset, File and Inline is
-// given by the user.
+// Configuration is the scheduler's configuration. At most one of Preset, File and Inline is given
+// by the user.
 type Configuration struct {
-	// Preset is the name of a built-in configuration.
+	// Preset names a built-in configuration.
 	Preset string `json:"preset,omitempty" yaml:"preset"`
 	// File is a KubeSchedulerConfiguration or a legacy Policy, relative to the file. In a recorded
-	// request it is the name of the file whose content is Inline.
+	// request it names the file whose content is Inline.
 	File string `json:"file,omitempty" yaml:"file" file:"Inline" object:"write the configuration in spec.configuration.inline"`
 	// Inline is the configuration itself.
 	Inline Document `json:"inline,omitempty" yaml:"inline"`
@@ -169,21 +168,21 @@ type Configuration struct {
 
 // Toleration lets pods run on nodes with a taint, as in a pod.
 type Toleration struct {
-	// Key of the taint. Empty: every key, with operator Exists.
+	// Key is the taint's key. Empty: every key, with operator Exists.
 	Key string `json:"key,omitempty" yaml:"key"`
 	// Operator is Equal, which is the default, or Exists, for any value. Lt and Gt compare numbers
 	// where the API server has the feature gate TaintTolerationComparisonOperators.
 	Operator corev1.TolerationOperator `json:"operator,omitempty" yaml:"operator" jsonschema:"enum=Equal,enum=Exists,enum=Lt,enum=Gt"`
-	// Value of the taint.
+	// Value is the taint's value.
 	Value string `json:"value,omitempty" yaml:"value"`
-	// Effect of the taint. Empty: every effect.
+	// Effect is the taint's effect. Empty: every effect.
 	Effect corev1.TaintEffect `json:"effect,omitempty" yaml:"effect" jsonschema:"enum=NoSchedule,enum=PreferNoSchedule,enum=NoExecute"`
-	// TolerationSeconds is how long a pod stays on a node after a taint with the effect NoExecute is
-	// added. The default is forever.
+	// TolerationSeconds is the time that a pod stays on a node after a taint with the effect NoExecute
+	// is added. The default is forever.
 	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty" yaml:"tolerationSeconds"`
 }
 
-// PodTolerations returns the tolerations in the form of a pod.
+// PodTolerations returns the tolerations as they are in a pod.
 func (s CustomSchedulerSpec) PodTolerations() []corev1.Toleration {
 	var list []corev1.Toleration
 	for _, t := range s.Tolerations {
@@ -192,22 +191,22 @@ func (s CustomSchedulerSpec) PodTolerations() []corev1.Toleration {
 	return list
 }
 
-// Ports are the ports of the scheduler.
+// Ports are the scheduler's ports.
 type Ports struct {
-	// Secure is the port of health checks and metrics, or auto: the first free port from 10260.
+	// Secure is the port for health checks and metrics, or auto: the first free port from 10260.
 	Secure AutoInt `json:"secure,omitempty" yaml:"secure"`
 }
 
 // Resources of the container of the scheduler.
 type Resources struct {
-	// Requests by name of the resource, such as cpu: 100m.
+	// Requests by resource name, such as cpu: 100m.
 	Requests Quantities `json:"requests,omitempty" yaml:"requests"`
-	// Limits by name of the resource, such as memory: 256Mi.
+	// Limits by resource name, such as memory: 256Mi.
 	Limits Quantities `json:"limits,omitempty" yaml:"limits"`
 }
 
-// RBAC lists permissions in addition to the permissions of the default scheduler and the bundled
-// plugins.
+// RBAC lists permissions in addition to those that the default scheduler and the bundled plugins
+// have.
 type RBAC struct {
 	// Rules as in a ClusterRole.
 	Rules Rules `json:"rules,omitempty" yaml:"rules"`
@@ -221,7 +220,7 @@ type RBAC struct {
 // CustomScheduler/namespace/name.
 const AnnotationOwner = "pmk-sched.io/owner"
 
-// AnnotationFile is the path of the pmk-sched.yaml from which a recorded request was read.
+// AnnotationFile is the path to the pmk-sched.yaml from which a recorded request was read.
 const AnnotationFile = "pmk-sched.io/file"
 
 // Recipe describes how an image was built, to build the next one in the same way: fields of
@@ -236,7 +235,7 @@ type Recipe struct {
 	Platforms []string `json:"platforms,omitempty"`
 }
 
-// Complete sets the fields of a request that the user left empty.
+// Complete sets the request fields that the user left empty.
 func (r *Recipe) Complete(s *CustomSchedulerSpec) {
 	if s.Source.From == "" {
 		s.Source.From = r.From

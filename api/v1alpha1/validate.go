@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Validate returns an error, with the path of the field, for a combination of fields that no
-// cluster accepts. The names of the scheduler and of its image are checked when it is deployed.
+// Validate returns an error, with the field's path, for a combination of fields that no cluster
+// accepts. The names of the scheduler and its image are checked when it is deployed.
 func (s *CustomScheduler) Validate() error {
 	given := 0
 	c := s.Spec.Configuration
@@ -45,7 +45,7 @@ func (s *CustomScheduler) Validate() error {
 	return s.validateExtenders()
 }
 
-// validate checks that the source of the plugin is unique.
+// validate checks that the plugin has exactly one source.
 func (p Plugin) validate() *Error {
 	var given []string
 	for _, field := range []struct{ name, value string }{{"builtin", p.Builtin}, {"module", p.Module}, {"path", p.Path}} {
@@ -69,7 +69,7 @@ func (p Plugin) validate() *Error {
 	return nil
 }
 
-// validate refuses what the API server of every release refuses (pkg/apis/core/validation,
+// validate refuses what the API server refuses in every release (pkg/apis/core/validation,
 // ValidateTolerations).
 func (t Toleration) validate() *Error {
 	exists := t.Operator == corev1.TolerationOpExists
@@ -91,7 +91,7 @@ func (t Toleration) validate() *Error {
 	return nil
 }
 
-// validateExtenders checks the names of the extenders, which become names of files and objects.
+// validateExtenders checks the extenders' names, which become names of files and objects.
 func (s *CustomScheduler) validateExtenders() error {
 	seen := map[string]bool{}
 	for i, e := range s.Spec.Extenders {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ValidateObject returns an error, with the path of the field, for an object that the controller
-// cannot deploy. An API server with CEL rules in its CustomResourceDefinitions (1.25 and later)
-// refuses such an object itself.
+// ValidateObject returns an error, with the field's path, for an object that the controller cannot
+// deploy. An API server with CEL rules in its CustomResourceDefinitions (1.25 and later) refuses
+// such an object itself.
 func (s *CustomScheduler) ValidateObject() error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -72,7 +72,7 @@ func isSetFile(_ reflect.Value, field reflect.StructField, value reflect.Value) 
 	return field.Tag.Get("object") != "" && !value.IsZero()
 }
 
-// findField returns the path and the type of the first field of a struct for which found returns
+// findField returns the path and the type of the first field in a struct for which found returns
 // true, or an empty path.
 func findField(path string, v reflect.Value, found func(of reflect.Value, field reflect.StructField,
 	value reflect.Value) bool) (at string, field reflect.StructField) {

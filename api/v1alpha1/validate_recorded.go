@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Values of the tag file that are not the name of the field with the content of the file.
+// Values for the tag file that do not name the field with the file's content.
 const (
 	fileSelf  = "self"  // the field is the content in a recorded request
 	fileBuild = "build" // a build reads the file, and nothing else does
 )
 
-// ValidateRecorded returns an error, with the path of the field, for a recorded request that no
-// command has recorded. Users who may write in the cluster can write it, so it names no file of the
-// machine on which a command runs: a field with the tag file needs the content of that file. A
-// field that only a build reads is left to the build.
+// ValidateRecorded returns an error, with the field's path, for a recorded request that no command
+// has recorded. Users who may write in the cluster can write it, so it names no file on the machine
+// on which a command runs: a field with the tag file needs that file's content. A field that only a
+// build reads is left to the build.
 func (s *CustomScheduler) ValidateRecorded() error {
 	plain := *s
 	if c := &plain.Spec.Configuration; c.Inline != "" {

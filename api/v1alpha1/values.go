@@ -41,7 +41,7 @@ func (a *AutoInt) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*int)(a))
 }
 
-// Duration is a length of time such as 500ms.
+// Duration is a time span such as 500ms.
 type Duration time.Duration
 
 // UnmarshalYAML reads a duration in Go's notation, above 0.
@@ -95,7 +95,7 @@ func (d *Document) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Quantities are amounts of resources, such as cpu: 100m.
+// Quantities are resource amounts, such as cpu: 100m.
 type Quantities corev1.ResourceList
 
 // UnmarshalYAML reads quantities in Kubernetes' notation.
@@ -122,7 +122,7 @@ func (q *Quantities) UnmarshalYAML(node *yaml.Node) error {
 // Rules are RBAC rules as in a ClusterRole.
 type Rules []rbacv1.PolicyRule
 
-// UnmarshalYAML reads rules with the field names of the RBAC API.
+// UnmarshalYAML reads rules with the RBAC API's field names.
 func (r *Rules) UnmarshalYAML(node *yaml.Node) error {
 	text, err := yaml.Marshal(node)
 	if err != nil {
@@ -144,7 +144,7 @@ func (r *Rules) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// MarshalYAML returns rules with the field names of the RBAC API.
+// MarshalYAML returns rules with the RBAC API's field names.
 func (r Rules) MarshalYAML() (any, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -158,7 +158,7 @@ func (r Rules) MarshalYAML() (any, error) {
 // RulesError is returned for invalid rules.
 type RulesError struct {
 	Line int
-	// Field is the path of the rules in the file, spec.rbac.rules if it is empty.
+	// Field is the path to the rules in the file. The default is spec.rbac.rules.
 	Field string
 	Text  string
 	// Incomplete is set if the rule Index lacks a field.
