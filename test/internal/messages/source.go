@@ -1,5 +1,5 @@
-// Package messages reads the messages of pmk-sched from its source: errors with their remedies, and
-// findings. docs/findings.md is made of them.
+// Package messages reads the findings of pmk-sched from its source, with their messages and
+// remedies. docs/findings.md is made of them.
 package messages
 
 import (
@@ -104,16 +104,6 @@ func (s *Source) inspect(p *pkg, visit func(scope, ast.Node)) {
 			})
 		}
 	}
-}
-
-// sorted returns the packages in the order of their paths.
-func (s *Source) sorted() []*pkg {
-	var all []*pkg
-	for _, p := range s.packages {
-		all = append(all, p)
-	}
-	slices.SortFunc(all, func(a, b *pkg) int { return strings.Compare(a.path, b.path) })
-	return all
 }
 
 // imported returns the package of the module that an identifier names in a file, or nil.
