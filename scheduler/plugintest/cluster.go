@@ -10,7 +10,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// Cluster contains nodes, and the part of a scheduler that calls a plugin for them.
+// Cluster contains nodes, and the part of a scheduler that calls a plugin for them. The zero value
+// is a cluster without nodes.
 type Cluster struct {
 	nodes  []scheduler.NodeInfo
 	byName map[string]*Node
@@ -18,7 +19,7 @@ type Cluster struct {
 
 // NewCluster returns a cluster of nodes like a template, whose names end in -0, -1 and so on.
 func NewCluster(nodes int, template *corev1.Node) *Cluster {
-	c := &Cluster{byName: map[string]*Node{}}
+	c := &Cluster{}
 	for i := 0; i < nodes; i++ {
 		node := template.DeepCopy()
 		node.Name = fmt.Sprintf("%s-%d", template.Name, i)
@@ -39,6 +40,9 @@ func (c *Cluster) Add(node *Node) {
 	name := node.Node().Name
 	if c.byName[name] != nil {
 		panic("plugintest: the cluster has a node " + name)
+	}
+	if c.byName == nil {
+		c.byName = map[string]*Node{}
 	}
 	c.byName[name] = node
 	c.nodes = append(c.nodes, node)
