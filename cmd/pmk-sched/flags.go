@@ -20,7 +20,8 @@ const defaultTimeout = 5 * time.Minute
 func schedulerFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "name", Usage: "`NAME` of the scheduler: spec.schedulerName of its pods"},
-		&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the scheduler's image"},
+		&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the scheduler's image",
+			DefaultText: "the release's own, without plugins"},
 		fileFlag(),
 		&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},

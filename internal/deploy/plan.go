@@ -88,6 +88,10 @@ func NewPlan(request *v1alpha1.CustomScheduler, facts Facts) (*Plan, error) {
 	if err := Validate(request, facts); err != nil {
 		return nil, err
 	}
+	if facts.Image == "" {
+		return nil, problem.Invalidf("build an image with `pmk-sched build`", "scheduler %s: --image is required",
+			request.Name)
+	}
 	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseUser, p.chooseNodes, p.choosePort,
 		p.chooseReplicas, p.placeExtenders, p.renderConfiguration, p.configureExtenders, p.noteBatching, p.noteGangs,
 		p.choosePluginRules, p.chooseReader, p.plan.Render}

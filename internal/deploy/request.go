@@ -39,8 +39,6 @@ func Validate(r *v1alpha1.CustomScheduler, f Facts) error {
 	switch mode := f.credentials(r); {
 	case r.Name == "":
 		return problem.Invalidf("pods name the scheduler in spec.schedulerName", "--name is required")
-	case f.Image == "":
-		return problem.Invalidf("build an image with `pmk-sched build`", "scheduler %s: --image is required", r.Name)
 	case mode != "" && !slices.Contains(manifest.Modes(), mode):
 		return problem.Invalidf("use one of "+strings.Join(manifest.Modes(), ", ")+", or auto",
 			"invalid credentials %q", mode)

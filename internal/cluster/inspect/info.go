@@ -254,6 +254,8 @@ type SchedulerPod struct {
 	Command   []string `json:"command"`
 	Ports     []int    `json:"ports"`
 	Ready     bool     `json:"ready"`
+	// Replaced is set if pmk-sched replaced the static pod.
+	Replaced bool `json:"replaced,omitempty"`
 }
 
 // Lease is a leader election's lease.

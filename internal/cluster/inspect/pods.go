@@ -129,6 +129,7 @@ func describeScheduler(pod *corev1.Pod, container *corev1.Container, ports []int
 		Image:     container.Image,
 		Command:   append(slices.Clone(container.Command), container.Args...),
 		Ports:     ports,
+		Replaced:  pod.Annotations[ownership.AnnotationReplacement] != "",
 	}
 	if c := podstatus.StatusOf(pod, container.Name); c != nil {
 		described.Ready = c.Ready

@@ -19,6 +19,8 @@ const (
 	LabelRelease = "pmk-sched.io/release"
 	// LabelRevision is a revision's number.
 	LabelRevision = "pmk-sched.io/revision"
+	// AnnotationReplacement identifies a replacement of the default scheduler, on its static pod.
+	AnnotationReplacement = "pmk-sched.io/replacement"
 )
 
 // Label values.

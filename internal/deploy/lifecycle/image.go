@@ -1,12 +1,15 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
@@ -16,6 +19,9 @@ import (
 // locateImages adds the digests to the images' names, so that all following steps use the same
 // images. It adds their architectures, and the reason why one is missing.
 func (r *request) locateImages(ctx context.Context, s *session.Session) error {
+	if err := r.chooseImage(s); err != nil {
+		return err
+	}
 	release, err := r.Release()
 	if err != nil {
 		return err
@@ -54,6 +60,25 @@ func (r *request) locateImages(ctx context.Context, s *session.Session) error {
 		}
 	}
 	return nil
+}
+
+// chooseImage chooses the release's own image for a request that names none. A deployed scheduler
+// with an image of its own does not lose it.
+func (r *request) chooseImage(s *session.Session) (err error) {
+	if r.Image != "" {
+		return nil
+	}
+	if r.Former != nil && r.Former.Revision != nil {
+		if before, err := deploy.ReadInstalled(r.Former.Revision); err != nil || !deploy.UsesOwnImage(before.Request) {
+			return problem.Invalidf("name it or another one; to return to the release's own image, uninstall the scheduler first",
+				"scheduler %s is deployed with an image that was named: --image is required", r.Request.Name)
+		}
+	}
+	var why string
+	if r.Image, why, err = r.OwnImage(r.Request, cmp.Or(s.Programs.Registry, programs.DefaultRegistry)); err == nil {
+		s.Note(why)
+	}
+	return err
 }
 
 // keepDigests gives the images the digests that images with the same names have in the deployed

@@ -223,6 +223,9 @@ func Validate(ctx context.Context, s *session.Session, sp *spec.Spec) error {
 	if err := r.leaveSignature(); err != nil {
 		return err
 	}
+	if err := r.chooseImage(s.WithoutMessages()); err != nil {
+		return err
+	}
 	_, err = extenders.PlanScheduler(ctx, deploy.Deps{}, r.SchedulerDeployment)
 	return err
 }
@@ -240,6 +243,9 @@ func (r *request) readNode(ctx context.Context, s *session.Session) error {
 		if r.Node, err = inspect.ReadNodeCredentials(root, path); err != nil {
 			return err
 		}
+	}
+	if err := r.chooseImage(s); err != nil {
+		return err
 	}
 	return r.addPlugins(ctx, s)
 }

@@ -138,6 +138,9 @@ func (u *upgradeRun) plan(ctx context.Context) error {
 	if err := r.readCredentials(ctx); err != nil {
 		return err
 	}
+	if err := r.chooseImage(u.Session); err != nil {
+		return err
+	}
 	if err := r.addPlugins(ctx, u.Session); err != nil {
 		return err
 	}
@@ -162,7 +165,8 @@ func (u *upgradeRun) describeAgain(ctx context.Context) error {
 	if err == nil {
 		again, u.gates, err = again.FitGates(u.target)
 	}
-	if err != nil || u.o.Spec.GivenImage() != "" {
+	own := err == nil && again.UsesOwnImage() && deploy.UsesOwnImage(u.installed.Request)
+	if err != nil || own || u.o.Spec.GivenImage() != "" {
 		u.again = again
 		return err
 	}

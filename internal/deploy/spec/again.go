@@ -96,6 +96,9 @@ func (s *Spec) RequiresSignature(recorded string) bool {
 	return key != "" && key != v1alpha1.NoSignature
 }
 
+// UsesOwnImage reports whether the scheduler gets the release's own image.
+func (s *Spec) UsesOwnImage() bool { return deploy.UsesOwnImage(s.request) }
+
 // ImageOfFile reports whether the file names the image by its release, so that each release and
 // each plugin set has its own tag.
 func (s *Spec) ImageOfFile() bool {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -20,7 +21,7 @@ import (
 // run a replacement.
 const (
 	// AnnotationReplacement identifies the replacement. Watch uses it to recognize the new pod.
-	AnnotationReplacement = "pmk-sched.io/replacement"
+	AnnotationReplacement = ownership.AnnotationReplacement
 	// AnnotationConfig is the configuration's hash, so that the kubelet recreates the pod when only
 	// the configuration changes.
 	AnnotationConfig = "pmk-sched.io/config-hash"
