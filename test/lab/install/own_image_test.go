@@ -12,7 +12,7 @@ import (
 // A scheduler with a named image does not lose it.
 func TestPresetIsDeployedWithoutAnImageOfItsOwn(t *testing.T) {
 	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
-	own := n.Kubectl(t, "get", "pods", "-n", "kube-system", "-o",
+	own := n.Kubectl(t, "get", "pods", "-n", "kube-system", "-l", "!app.kubernetes.io/managed-by", "-o",
 		`jsonpath={.items[*].spec.containers[?(@.name=="kube-scheduler")].image}`)
 	n.Deploy(t, name, "", "--preset", "binpack")
 	if got := n.Kubectl(t, "get", "deployment", name, "-n", "kube-system", "-o",
