@@ -8,6 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // UsesOwnImage reports whether a request gets the release's own image: it names none, and nothing
@@ -17,14 +18,12 @@ func UsesOwnImage(r *v1alpha1.CustomScheduler) bool {
 	return i.Reference+i.Repository+i.Base+i.Busybox+source.From == "" && len(source.Plugins)+len(source.Imports) == 0
 }
 
-// OwnImage returns the image of the release's own kube-scheduler, for a request without an image
+// OwnImage returns the image with the release's own kube-scheduler, for a request without an image
 // and without plugins: the image that the cluster's default scheduler runs, if it is of the
-// release, else the published one in registry. why is a note about the choice.
-func (f Facts) OwnImage(r *v1alpha1.CustomScheduler, registry string) (image, why string, err error) {
-	release, err := f.Release()
-	if err != nil {
-		return "", "", err
-	}
+// release, else the published one. why is a note about the choice.
+func (f Facts) OwnImage(
+	r *v1alpha1.CustomScheduler, release versions.Release, published string,
+) (image, why string, err error) {
 	if !UsesOwnImage(r) {
 		return "", "", problem.Invalidf("build it with `"+buildCommand(r, release.String())+"`, and deploy it with --image",
 			"scheduler %s: the release's own image has no plugins: --image is required", r.Name)
@@ -32,8 +31,7 @@ func (f Facts) OwnImage(r *v1alpha1.CustomScheduler, registry string) (image, wh
 	if image := f.defaultImage(release.String()); image != "" {
 		return image, fmt.Sprintf("image %s: the default scheduler runs it", image), nil
 	}
-	image = registry + "/kube-scheduler:" + release.String()
-	return image, fmt.Sprintf("image %s: the published one for %s", image, release), nil
+	return published, fmt.Sprintf("image %s: the published one for %s", published, release), nil
 }
 
 // defaultImage returns the image that all pods of the default scheduler run, or "". pmk-sched must

@@ -37,7 +37,12 @@ func TestOwnImageIsThatOfTheDefaultSchedulerElseThePublishedOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := Facts{Cluster: tt.info, Branch: tt.branch}
-			got, why, err := facts.OwnImage(&v1alpha1.CustomScheduler{}, "registry.example.com")
+			release, err := facts.Release()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, why, err := facts.OwnImage(&v1alpha1.CustomScheduler{}, release,
+				"registry.example.com/kube-scheduler:"+release.String())
 			if err != nil || got != tt.want || !strings.Contains(why, got) {
 				t.Errorf("got %q (%s), %v, want %q", got, why, err, tt.want)
 			}
@@ -66,7 +71,8 @@ func TestOwnImageHasNoPlugins(t *testing.T) {
 			if tt.file != "" {
 				r.Annotations = map[string]string{v1alpha1.AnnotationFile: tt.file}
 			}
-			_, _, err := Facts{Cluster: masterInfo("v1.24.3")}.OwnImage(r, "registry.example.com")
+			info := masterInfo("v1.24.3")
+			_, _, err := Facts{Cluster: info}.OwnImage(r, info.Release, "registry.example.com/kube-scheduler:v1.24.3")
 			if err == nil || !strings.Contains(hintOf(err), tt.want) {
 				t.Errorf("error %v with hint %q, want %q", err, hintOf(err), tt.want)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const (
@@ -132,6 +133,11 @@ func exactVersion(p Program, r Request) error {
 		return fmt.Errorf("expected version %s, got %s", want, p.Version)
 	}
 	return nil
+}
+
+// SchedulerImage returns the image with a release's kube-scheduler as Kubernetes publishes it.
+func (f *Finder) SchedulerImage(release versions.Release) string {
+	return f.imageReference("kube-scheduler", Request{Release: release})
 }
 
 func (f *Finder) imageReference(name string, r Request) string {

@@ -1,14 +1,13 @@
 package lifecycle
 
 import (
-	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -69,13 +68,21 @@ func (r *request) chooseImage(s *session.Session) (err error) {
 		return nil
 	}
 	if r.Former != nil && r.Former.Revision != nil {
-		if before, err := deploy.ReadInstalled(r.Former.Revision); err != nil || !deploy.UsesOwnImage(before.Request) {
+		before, err := deploy.ReadInstalled(r.Former.Revision)
+		if err != nil {
+			return problem.WithHint(fmt.Errorf("keep the image of %s: %w", r.Request.Name, err), "name one with --image")
+		}
+		if !deploy.UsesOwnImage(before.Request) {
 			return problem.Invalidf("name it or another one; to return to the release's own image, uninstall the scheduler first",
 				"scheduler %s is deployed with an image that was named: --image is required", r.Request.Name)
 		}
 	}
+	release, err := r.Release()
+	if err != nil {
+		return err
+	}
 	var why string
-	if r.Image, why, err = r.OwnImage(r.Request, cmp.Or(s.Programs.Registry, programs.DefaultRegistry)); err == nil {
+	if r.Image, why, err = r.OwnImage(r.Request, release, pack.Finder(s).SchedulerImage(release)); err == nil {
 		s.Note(why)
 	}
 	return err

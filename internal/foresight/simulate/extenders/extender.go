@@ -35,11 +35,9 @@ type service struct {
 	done   chan error
 }
 
-// start starts a service. answer gets the extender's number and the fields of
-// k8s.io/kube-scheduler/extender/v1, ExtenderArgs, that it reads, and returns the verb's result.
-func start[Args any](
-	verb string, answer func(ctx context.Context, number int, args *Args) any,
-) (*service, error) {
+// start starts a service. answer gets the extender's number and a call's arguments, and returns the
+// verb's result.
+func start(verb string, answer func(ctx context.Context, number int, args *arguments) any) (*service, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for the scheduler: %w", err)
@@ -48,7 +46,7 @@ func start[Args any](
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+path+"/{number}/"+verb, func(w http.ResponseWriter, request *http.Request) {
 		number, err := strconv.Atoi(request.PathValue("number"))
-		var args Args
+		var args arguments
 		if err == nil {
 			err = json.NewDecoder(http.MaxBytesReader(w, request.Body, most)).Decode(&args)
 		}
