@@ -41,8 +41,7 @@ func newApp(u *ui, name string) *cli.App {
 			"Exit status: 0 success; 1 failure; 2 usage or input error; 3 check failed or drift found.",
 		Commands: slices.Concat(
 			group("install", detectCommand(u), checkCommand(u), renderCommand(u), diffCommand(u), deployCommand(u),
-				verifyCommand(u),
-				uninstallCommand(u), replaceCommand(u), restoreCommand(u), extenderCommand(u)),
+				migrateCommand(u), verifyCommand(u), uninstallCommand(u), replaceCommand(u), restoreCommand(u), extenderCommand(u)),
 			group("look after", statusCommand(u), historyCommand(u), rollbackCommand(u), upgradeCommand(u),
 				credentialsCommand(u),
 				explainCommand(u), logsCommand(u), sysdumpCommand(u), fleetCommand(u), controllerCommand(u)),

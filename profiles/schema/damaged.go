@@ -13,18 +13,21 @@ import (
 // copied with the code. No YAML begins with a backquote.
 var fence = regexp.MustCompile("(?m)^```[a-z]*[ \t\r]*$")
 
-// part is one document of a source. Lines count from 1.
-type part struct {
-	first, last int
-	text        []byte // the whole source, in which all other lines are empty
-	objects     []*yaml.Node
-	notes       []Note
-	problem     *Problem
+// Part is one document of a source. Lines count from 1.
+type Part struct {
+	First, Last int
+	// Text is the whole source, in which all other lines are empty.
+	Text []byte
+	// Objects are the root mappings. A list of objects has several.
+	Objects []*yaml.Node
+	// Problem is set if the document is damaged. Objects is empty then.
+	Problem *Problem
+	notes   []Note
 }
 
-// decodeParts reads each document of a source by itself, so that a damaged one does not hide the
-// others. Code fences are left out, and wrapped values are joined.
-func decodeParts(source []byte) (parts []part, notes []Note) {
+// Parts reads each document of a source by itself, so that a damaged one does not hide the others.
+// Code fences are left out, and wrapped values are joined. An empty document is no part.
+func Parts(source []byte) (parts []Part, notes []Note) {
 	source = fence.ReplaceAllFunc(source, func(line []byte) []byte {
 		notes = []Note{{Message: "lines with ``` are left out: they mark code in a document"}}
 		return nil
@@ -35,7 +38,7 @@ func decodeParts(source []byte) (parts []part, notes []Note) {
 		if i < len(lines) && !bytes.HasPrefix(lines[i], []byte("---")) {
 			continue
 		}
-		if p := readPart(lines, first, i); len(bytes.TrimSpace(p.text)) > 0 {
+		if p := readPart(lines, first, i); len(bytes.TrimSpace(p.Text)) > 0 {
 			parts = append(parts, p)
 		}
 		first = i + 1
@@ -44,16 +47,16 @@ func decodeParts(source []byte) (parts []part, notes []Note) {
 }
 
 // readPart reads the lines from first to before end, counted from 0.
-func readPart(lines [][]byte, first, end int) part {
-	p := part{first: first + 1, last: end}
+func readPart(lines [][]byte, first, end int) Part {
+	p := Part{First: first + 1, Last: end}
 	own := make([][]byte, len(lines))
 	copy(own[first:end], lines[first:end])
-	p.text = bytes.Join(own, []byte("\n"))
-	p.objects, p.problem = decodeAll(p.text)
-	if p.problem != nil {
-		if joined, notes := joinWrapped(p.text); len(notes) > 0 {
+	p.Text = bytes.Join(own, []byte("\n"))
+	p.Objects, p.Problem = decodeAll(p.Text)
+	if p.Problem != nil {
+		if joined, notes := joinWrapped(p.Text); len(notes) > 0 {
 			if objects, problem := decodeAll(joined); problem == nil {
-				p.objects, p.notes, p.problem = objects, notes, nil
+				p.Objects, p.notes, p.Problem = objects, notes, nil
 			}
 		}
 	}
@@ -63,21 +66,21 @@ func readPart(lines [][]byte, first, end int) part {
 // repairSource reads the documents of a source that is not valid YAML as a whole. A damaged one
 // without a configuration is left out, with a note; problem is what is wrong with the whole.
 func (d *Document) repairSource(source []byte, problem *Problem) ([]*yaml.Node, *Problem) {
-	parts, notes := decodeParts(source)
+	parts, notes := Parts(source)
 	var objects []*yaml.Node
 	for _, p := range parts {
 		switch {
-		case p.problem == nil:
-			objects, notes = append(objects, p.objects...), append(notes, p.notes...)
-		case len(parts) == 1 || configurationText.Match(p.text):
+		case p.Problem == nil:
+			objects, notes = append(objects, p.Objects...), append(notes, p.notes...)
+		case len(parts) == 1 || configurationText.Match(p.Text):
 			return nil, problem
 		default:
-			notes = append(notes, Note{Line: p.first, Column: 1, Warning: true,
-				Message: fmt.Sprintf("lines %d to %d are not read, they have no scheduler configuration: %s", p.first, p.last,
-					p.problem.Message)})
+			notes = append(notes, Note{Line: p.First, Column: 1, Warning: true,
+				Message: fmt.Sprintf("lines %d to %d are not read, they have no scheduler configuration: %s", p.First, p.Last,
+					p.Problem.Message)})
 		}
 	}
-	if len(objects) == 0 || !slices.ContainsFunc(parts, func(p part) bool { return configurationText.Match(p.text) }) {
+	if len(objects) == 0 || !slices.ContainsFunc(parts, func(p Part) bool { return configurationText.Match(p.Text) }) {
 		return nil, problem
 	}
 	d.Notes = append(d.Notes, notes...)

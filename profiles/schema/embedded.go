@@ -20,6 +20,9 @@ const policyKey = "policy.cfg"
 var configurationText = regexp.MustCompile(
 	`(?m)^\s*[{,]?\s*["']?kind["']?[ \t]*:[ \t]*["']?(KubeSchedulerConfiguration|Policy)\b|[{,]\s*"kind"\s*:\s*"(KubeSchedulerConfiguration|Policy)"`)
 
+// MentionsConfiguration reports whether a text has a configuration, even a malformed one.
+func MentionsConfiguration(text []byte) bool { return configurationText.Match(text) }
+
 // embedded finds the configurations inside of an object that is not one: as text in a ConfigMap, a
 // Secret, the files of a KubeadmControlPlane or the values of a HelmRelease, or as a part of the
 // object. Positions remain positions in the file.

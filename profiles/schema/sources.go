@@ -127,6 +127,9 @@ func replacedBy(kind string) string {
 	return "pmk-sched does not create it"
 }
 
+// LeftOut begins the notes about objects beside the configuration.
+const LeftOut = "only the scheduler's configuration is read, not "
+
 // leftOut returns a note for the objects that are replaced in the same way.
 func leftOut(objects []*yaml.Node) []Note {
 	var notes []Note
@@ -139,8 +142,7 @@ func leftOut(objects []*yaml.Node) []Note {
 				rest = append(rest, o)
 			}
 		}
-		notes, objects = append(notes, Note{Message: "only the scheduler's configuration is read, not " +
-			strings.Join(names, ", ") + ": " + why}), rest
+		notes, objects = append(notes, Note{Message: LeftOut + strings.Join(names, ", ") + ": " + why}), rest
 	}
 	return notes
 }

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"time"
@@ -94,6 +95,19 @@ func Verify(ctx context.Context, s *session.Session, o verify.Options) (*verify.
 		s.Log.Debug("could not record the time of the verification", zap.Error(err))
 	}
 	return result, nil
+}
+
+// verifyTime is the time that a scheduler may take to bind a pod, in place of another one.
+const verifyTime = time.Minute
+
+// proof returns [deploy.RunOptions.Verify]: the scheduler binds a pod.
+func proof(d deploy.Deps, how deploy.RunOptions) func(context.Context, *deploy.Plan) error {
+	return func(ctx context.Context, plan *deploy.Plan) error {
+		_, err := verify.Scheduler(ctx, d.Config, verify.Options{
+			Name: plan.Name, Namespace: plan.Namespace, Timeout: min(cmp.Or(how.Timeout, verifyTime), verifyTime), Log: d.Log,
+		})
+		return err
+	}
 }
 
 func recordVerified(ctx context.Context, s *session.Session, cfg *rest.Config, o verify.Options) error {

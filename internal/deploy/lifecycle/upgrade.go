@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
@@ -17,7 +16,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -276,9 +274,6 @@ func (u *upgradeRun) planConfirmed(ctx context.Context) error {
 	return u.plan(ctx)
 }
 
-// verifyTime is the time that the upgraded scheduler may take to bind a pod.
-const verifyTime = time.Minute
-
 // deploy deploys the scheduler at the target, in place of the revision that the plan was made from.
 func (u *upgradeRun) deploy(ctx context.Context) (*deploy.Outcome, error) {
 	r, err := prepare(ctx, u.Session, u.again)
@@ -289,13 +284,7 @@ func (u *upgradeRun) deploy(ctx context.Context) (*deploy.Outcome, error) {
 		return nil, err
 	}
 	r.Origin, r.Replaces, r.RunOptions = "upgrade from "+u.report.Release, u.revision, u.o.Deploy
-	r.Verify = func(ctx context.Context, plan *deploy.Plan) error {
-		_, err := verify.Scheduler(ctx, u.deps.Config, verify.Options{
-			Name: plan.Name, Namespace: plan.Namespace,
-			Timeout: min(cmp.Or(u.o.Deploy.Timeout, verifyTime), verifyTime), Log: u.Log,
-		})
-		return err
-	}
+	r.Verify = proof(r.deps, u.o.Deploy)
 	_, outcome, err := extenders.DeployScheduler(ctx, r.deps, r.SchedulerDeployment)
 	return outcome, err
 }
