@@ -47,8 +47,8 @@ func handmade(t *testing.T, n *labs.Node, name string) string {
 	return manifest
 }
 
-// A running scheduler that was set up by hand is taken over and given back. No pod waits much longer
-// than for a restart of it.
+// A running scheduler that was set up by hand is taken over and given back. No pod waits much
+// longer than for a restart of it.
 func TestSchedulerThatRunsIsTakenOverAndGivenBack(t *testing.T) {
 	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
 	manifest := handmade(t, n, name)
