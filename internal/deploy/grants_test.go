@@ -133,7 +133,7 @@ func TestPermissionsOfARevisionAreConfirmed(t *testing.T) {
 			}
 			if d.Confirm = nil; tc.asks || tc.fails != "" {
 				r = &recorder{owned: ruled(t, 2).Objects, revisions: []*apply.Revision{ruled(t, 2)}}
-				d.Applier, d.Ledger, d.Locker = r, r, r
+				d.Cluster = r
 				_, err = Deploy(t.Context(), d, tc.plan, RunOptions{})
 				if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "get, list secrets") ||
 					slices.Contains(r.calls, "save revision 2") {

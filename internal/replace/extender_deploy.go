@@ -46,7 +46,7 @@ func (e *Extender) CallFromNode(ctx context.Context, node string, stableFor time
 	if err != nil {
 		return err
 	}
-	owned, err := e.deps.Applier.Owned(ctx, e.x.Options.Call.Name, e.x.Options.Namespace)
+	owned, err := e.deps.Cluster.Owned(ctx, e.x.Options.Call.Name, e.x.Options.Namespace)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func UninstallExtender(
 	if err != nil {
 		return nil, err
 	}
-	owned, err := d.Applier.Owned(ctx, o.Name, o.Namespace)
+	owned, err := d.Cluster.Owned(ctx, o.Name, o.Namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func callers(ctx context.Context, d deploy.Deps, namespace, extender string) (ma
 	if d.Owner != "" {
 		in = namespace
 	}
-	deployments, err := d.Finder.Deployments(ctx, in)
+	deployments, err := d.Cluster.Deployments(ctx, in)
 	if err != nil {
 		return nil, err
 	}

@@ -163,7 +163,7 @@ func (e *extenderRun) targets() []SchedulerRef {
 
 // lastOf returns the last deployed revision of a scheduler or extender.
 func lastOf(ctx context.Context, d deploy.Deps, ref SchedulerRef) (*apply.Revision, error) {
-	last, err := d.Ledger.LastDeployed(ctx, ref.Namespace, ref.Name)
+	last, err := d.Cluster.LastDeployed(ctx, ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, err
 	}

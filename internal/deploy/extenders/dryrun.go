@@ -13,7 +13,7 @@ import (
 
 // Plan returns the plans that Deploy runs, and how a scheduler in a namespace calls the extender:
 // the extender's plan, unless it is a sidecar, and each scheduler's plan. The address of a Service
-// that does not exist yet is its name. Without d.Applier no cluster is asked.
+// that does not exist yet is its name. Without d.Cluster no cluster is asked.
 func Plan(ctx context.Context, d deploy.Deps,
 	x Deployment) (plans []*deploy.Plan, wiring func(namespace string) manifest.Wiring, err error) {
 	run, err := newRun(d, x)
@@ -26,7 +26,7 @@ func Plan(ctx context.Context, d deploy.Deps,
 
 // plans plans everything that the run's steps deploy.
 func (e *extenderRun) plans(ctx context.Context) (plans []*deploy.Plan, err error) {
-	if e.Applier != nil {
+	if e.Cluster != nil {
 		if err := e.inspect(ctx); err != nil {
 			return nil, err
 		}
@@ -52,10 +52,10 @@ func (e *extenderRun) plans(ctx context.Context) (plans []*deploy.Plan, err erro
 
 // live returns the extender's objects in the cluster.
 func (e *extenderRun) live(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	if e.Applier == nil {
+	if e.Cluster == nil {
 		return nil, nil
 	}
-	return e.Applier.Owned(ctx, e.name(), e.namespace())
+	return e.Cluster.Owned(ctx, e.name(), e.namespace())
 }
 
 // planExtender plans the extender itself, in place of its current revision.
@@ -64,10 +64,10 @@ func (e *extenderRun) planExtender(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if e.plan, err = newPlan(e.x.Release, live, e.x.Options, e.anonymous(live)); err != nil || e.Ledger == nil {
+	if e.plan, err = newPlan(e.x.Release, live, e.x.Options, e.anonymous(live)); err != nil || e.Cluster == nil {
 		return err
 	}
-	if e.previous, err = e.Ledger.LastDeployed(ctx, e.namespace(), e.name()); err != nil {
+	if e.previous, err = e.Cluster.LastDeployed(ctx, e.namespace(), e.name()); err != nil {
 		return err
 	}
 	e.plan.Replaces = numberOf(e.previous)

@@ -55,7 +55,7 @@ func deployedWith(ctx context.Context, d deploy.Deps, ref SchedulerRef) ([]strin
 			names = append(names, w.Extender.Name)
 		}
 	}
-	deployments, err := d.Finder.Deployments(ctx, ref.Namespace)
+	deployments, err := d.Cluster.Deployments(ctx, ref.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func deployedWith(ctx context.Context, d deploy.Deps, ref SchedulerRef) ([]strin
 		if o.GetLabels()[ownership.LabelName] != ownership.Extender || o.GetNamespace() != ref.Namespace || d.Owner == "" {
 			continue
 		}
-		revisions, err := d.Ledger.Revisions(ctx, ref.Namespace, o.GetName())
+		revisions, err := d.Cluster.Revisions(ctx, ref.Namespace, o.GetName())
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func deployedWith(ctx context.Context, d deploy.Deps, ref SchedulerRef) ([]strin
 
 // removeUncalled removes an extender that no scheduler calls.
 func removeUncalled(ctx context.Context, d deploy.Deps, namespace, name string) (apply.ChangeSet, error) {
-	owned, err := d.Applier.Owned(ctx, name, namespace)
+	owned, err := d.Cluster.Owned(ctx, name, namespace)
 	if err != nil {
 		return nil, err
 	}

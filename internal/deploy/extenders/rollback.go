@@ -37,11 +37,11 @@ func RollBack(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.R
 // a revision that calls an extender which is not deployed any more.
 func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info,
 	o deploy.RollbackOptions) (*deploy.Plan, error) {
-	revisions, err := d.Ledger.Revisions(ctx, o.Namespace, o.Name)
+	revisions, err := d.Cluster.Revisions(ctx, o.Namespace, o.Name)
 	if err != nil {
 		return nil, err
 	}
-	plan, target, err := deploy.PlanRollback(ctx, info, revisions, d.Ledger.ReadRevision, o)
+	plan, target, err := deploy.PlanRollback(ctx, info, revisions, d.Cluster.ReadRevision, o)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func staleWirings(ctx context.Context, d deploy.Deps, revision *apply.Revision) 
 func currentWiring(ctx context.Context, d deploy.Deps, w manifest.Wiring,
 	revision *apply.Revision) (manifest.Wiring, error) {
 	name := w.Extender.Name
-	deployments, err := d.Finder.Deployments(ctx, revision.Namespace)
+	deployments, err := d.Cluster.Deployments(ctx, revision.Namespace)
 	if err != nil {
 		return w, err
 	}
@@ -107,7 +107,7 @@ func currentWiring(ctx context.Context, d deploy.Deps, w manifest.Wiring,
 			!calledIn(w, o.GetNamespace()) {
 			continue
 		}
-		live, err := d.Applier.Owned(ctx, name, o.GetNamespace())
+		live, err := d.Cluster.Owned(ctx, name, o.GetNamespace())
 		if err != nil {
 			return w, err
 		}

@@ -59,7 +59,7 @@ func (s *SchedulerDeployment) Images() []*string {
 }
 
 // PlanScheduler returns the plan that DeployScheduler runs, with its extenders' plans in Before.
-// Without d.Applier no cluster is asked.
+// Without d.Cluster no cluster is asked.
 func PlanScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) (*deploy.Plan, error) {
 	run, err := newSchedulerRun(ctx, d, s)
 	if err != nil {
@@ -89,7 +89,7 @@ func newSchedulerRun(ctx context.Context, d deploy.Deps, s SchedulerDeployment) 
 	run = &schedulerRun{SchedulerDeployment: s, d: d}
 	switch {
 	case s.Former != nil:
-	case d.Ledger == nil:
+	case d.Cluster == nil:
 		run.Former = &Former{}
 	default:
 		if run.Former, err = ReadFormer(ctx, d, s.namespace(), s.Request.Name); err != nil {
@@ -239,7 +239,7 @@ func withAlone(wirings, former []manifest.Wiring) []manifest.Wiring {
 // wired returns a scheduler's last deployed revision and its extenders. Wirings that are Alone stay
 // when the scheduler is deployed again. The revision is nil if there is none.
 func wired(ctx context.Context, d deploy.Deps, namespace, name string) (*apply.Revision, []manifest.Wiring, error) {
-	last, err := d.Ledger.LastDeployed(ctx, namespace, name)
+	last, err := d.Cluster.LastDeployed(ctx, namespace, name)
 	if err != nil || last == nil {
 		return nil, nil, err
 	}

@@ -20,8 +20,7 @@ import (
 
 // deployed is a cluster with the deployed revisions of schedulers.
 type deployed struct {
-	deploy.Applier
-	deploy.Ledger
+	deploy.Cluster
 	revisions []*apply.Revision
 }
 
@@ -106,7 +105,7 @@ func TestASchedulerIsPlannedAfterTheOtherCallersOfItsExtender(t *testing.T) {
 		for _, namespace := range []string{"kube-system", ""} {
 			t.Run(fmt.Sprintf("%s in %q", form, namespace), func(t *testing.T) {
 				plan, err := extenders.PlanScheduler(t.Context(),
-					deploy.Deps{Applier: cluster, Ledger: cluster, Finder: cluster}, request(namespace, "mine", c.change))
+					deploy.Deps{Cluster: cluster}, request(namespace, "mine", c.change))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -35,7 +35,7 @@ func Uninstall(ctx context.Context, d deploy.Deps, x UninstallOptions) (apply.Ch
 	if err := manifest.ValidateName(x.Name); err != nil {
 		return nil, err
 	}
-	owned, err := d.Applier.Owned(ctx, x.Name, x.Namespace)
+	owned, err := d.Cluster.Owned(ctx, x.Name, x.Namespace)
 	if err != nil {
 		return nil, fmt.Errorf("uninstall extender %s: %w", x.Name, err)
 	}

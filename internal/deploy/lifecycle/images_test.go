@@ -204,7 +204,7 @@ func TestBoundsHoldForEveryImage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &session.Session{Warn: func(string) {}, Note: func(string) {}, Log: zap.NewNop()}
 			verified := 0
-			r := &request{deps: deploy.Deps{Bounds: c.bounds, Ledger: recordedLedger{},
+			r := &request{deps: deploy.Deps{Bounds: c.bounds, Cluster: recordedLedger{},
 				Signed: func(ctx context.Context, r pack.SignatureRequest) (string, error) {
 					verified++
 					return pack.VerifySignature(ctx, r)

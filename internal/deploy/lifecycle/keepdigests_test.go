@@ -23,7 +23,7 @@ import (
 
 // deployedExtender is a ledger with one deployed revision of an extender.
 type deployedExtender struct {
-	deploy.Ledger
+	deploy.Cluster
 	revision *apply.Revision
 }
 
@@ -68,7 +68,7 @@ func TestARepairKeepsTheDeployedImages(t *testing.T) {
 		"a new deployment": {moved: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &request{deps: deploy.Deps{Ledger: ledger}, keepImages: c.keep}
+			r := &request{deps: deploy.Deps{Cluster: ledger}, keepImages: c.keep}
 			r.Cluster = &inspect.Info{Release: versions.Release{Major: 1, Minor: 24, Patch: 3}}
 			r.Image, r.Request = tags["kube-scheduler"], &v1alpha1.CustomScheduler{}
 			r.Extenders = []extenders.Options{

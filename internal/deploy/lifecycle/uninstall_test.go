@@ -21,8 +21,7 @@ import (
 // stuckCluster has a scheduler and an extender. The objects of stuck do not disappear when they are
 // deleted, as if their node were down.
 type stuckCluster struct {
-	deploy.Applier
-	deploy.Ledger
+	deploy.Cluster
 	stuck string
 }
 
@@ -88,7 +87,7 @@ func TestUninstallEndsWithItsTimeout(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := stuckCluster{stuck: tc.stuck}
 				begin := time.Now()
-				_, err := tc.run(t.Context(), deploy.Deps{Applier: c, Ledger: c, Locker: c, Finder: c})
+				_, err := tc.run(t.Context(), deploy.Deps{Cluster: c})
 				if took := time.Since(begin); took != time.Minute || !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("it ended after %s with %v", took, err)
 				}
@@ -116,7 +115,7 @@ func (limitedCluster) Deployments(_ context.Context, ns string) ([]*unstructured
 func TestAnExtenderIsRemovedIfAllItsSchedulersAreKnown(t *testing.T) {
 	for owner, want := range map[string]error{"": errForbidden, "CustomScheduler/kube-system/s": nil} {
 		c := limitedCluster{}
-		_, err := extenders.Uninstall(t.Context(), deploy.Deps{Applier: c, Ledger: c, Locker: c, Finder: c, Owner: owner},
+		_, err := extenders.Uninstall(t.Context(), deploy.Deps{Cluster: c, Owner: owner},
 			extenders.UninstallOptions{Name: "extender", Namespace: "kube-system"})
 		if !errors.Is(err, want) {
 			t.Errorf("owner %q: got %v, want %v", owner, err, want)

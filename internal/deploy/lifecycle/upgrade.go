@@ -113,7 +113,7 @@ func newUpgrade(ctx context.Context, s *session.Session, d deploy.Deps, o Upgrad
 // lastDeployed returns the scheduler's current revision.
 func (u *upgradeRun) lastDeployed(ctx context.Context) (*apply.Revision, error) {
 	sp := u.o.Spec
-	last, err := u.deps.Ledger.LastDeployed(ctx, sp.Namespace, sp.Name)
+	last, err := u.deps.Cluster.LastDeployed(ctx, sp.Namespace, sp.Name)
 	if err != nil || last != nil {
 		return last, err
 	}

@@ -271,7 +271,7 @@ func TestAnExtenderRequiresTheCertificateThatItsSchedulersPresent(t *testing.T) 
 // wired returns the extenders in the current revision of a scheduler.
 func (w *world) wired(t *testing.T, name string) []manifest.Wiring {
 	t.Helper()
-	last, err := w.deps.Ledger.LastDeployed(t.Context(), w.ns, name)
+	last, err := w.deps.Cluster.LastDeployed(t.Context(), w.ns, name)
 	if err != nil {
 		t.Fatal(err)
 	}

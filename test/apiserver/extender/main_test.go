@@ -82,7 +82,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{ns: server.Namespace(t), kube: kube, client: &client{Client: real, kube: kube}}
 	w.deps = deploy.Deps{
-		Applier: w.client, Ledger: real, Locker: real, Finder: real, Holder: t.Name(),
+		Cluster: w.client, Holder: t.Name(),
 		Binary: func(context.Context, *deploy.Plan, string) (configcheck.Binary, error) {
 			return configcheck.Binary{}, configcheck.ErrNoBinary
 		},
