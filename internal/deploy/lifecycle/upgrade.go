@@ -75,8 +75,10 @@ type upgradeRun struct {
 	target    versions.Release
 	report    *Upgrade
 	// again deploys the scheduler at the new release, with an image that build makes unless it exists.
-	again *spec.Spec
-	build *pack.Request
+	// request is what plan planned.
+	again   *spec.Spec
+	build   *pack.Request
+	request *request
 	// gates are notes about feature gates that the target does not have.
 	gates []string
 }
@@ -134,7 +136,7 @@ func (u *upgradeRun) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.deps, r.Cluster = u.deps, u.info
+	r.deps, r.Cluster, u.request = u.deps, u.info, r
 	if err := r.readCredentials(ctx); err != nil {
 		return err
 	}
@@ -279,10 +281,11 @@ func (u *upgradeRun) planConfirmed(ctx context.Context) error {
 // verifyTime is the time that the upgraded scheduler may take to bind a pod.
 const verifyTime = time.Minute
 
-// deploy deploys the scheduler at the target, in place of the revision that the plan was made from.
+// deploy deploys the scheduler at the target, in place of the revision that the plan was made from:
+// the planned request with the image, which exists now, and the cluster as it is after the build.
 func (u *upgradeRun) deploy(ctx context.Context) (*deploy.Outcome, error) {
-	r, err := prepare(ctx, u.Session, u.again)
-	if err != nil {
+	r := u.request
+	if err := r.inspect(ctx, u.Session); err != nil {
 		return nil, err
 	}
 	if err := r.requireImages(); err != nil {
