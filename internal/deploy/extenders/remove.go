@@ -42,7 +42,7 @@ func UninstallScheduler(ctx context.Context, d deploy.Deps, ref SchedulerRef) (a
 // its last revision calls, and, since a run may have been killed before it saved one, those whose
 // own last revision belongs to d.Owner.
 func deployedWith(ctx context.Context, d deploy.Deps, ref SchedulerRef) ([]string, error) {
-	_, wirings, err := wired(ctx, d, ref.Namespace, ref.Name)
+	former, err := ReadFormer(ctx, d, ref.Namespace, ref.Name)
 	switch {
 	case errors.As(err, new(*unreadableError)):
 		d.Warnf("extenders of scheduler %s may be left: %v", ref, err)
@@ -50,9 +50,9 @@ func deployedWith(ctx context.Context, d deploy.Deps, ref SchedulerRef) ([]strin
 		return nil, err
 	}
 	var names []string
-	for _, w := range wirings {
-		if w.Sidecar == nil && !w.Alone && manifest.ValidateName(w.Extender.Name) == nil {
-			names = append(names, w.Extender.Name)
+	for _, e := range former.Extenders {
+		if !e.Sidecar && !e.Deployed.Added && manifest.ValidateName(e.Name) == nil {
+			names = append(names, e.Name)
 		}
 	}
 	deployments, err := d.Cluster.Deployments(ctx, ref.Namespace)

@@ -10,12 +10,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
-	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // stuckCluster has a scheduler and an extender. The objects of stuck do not disappear when they are
@@ -66,7 +66,7 @@ func (s stuckCluster) Lock(ctx context.Context, _, _, _ string) (context.Context
 }
 
 func TestUninstallEndsWithItsTimeout(t *testing.T) {
-	list := []extenders.Options{{Call: profiles.Extender{Name: "extender"}, Namespace: "kube-system"}}
+	list := []extenders.Options{{Extender: v1alpha1.Extender{Name: "extender"}, Namespace: "kube-system"}}
 	all := func(ctx context.Context, deps deploy.Deps) (apply.ChangeSet, error) {
 		return uninstall(ctx, deps, "kube-system", "scheduler", list, time.Minute)
 	}

@@ -138,7 +138,7 @@ func TestCommandsDoWhatTheirPreviewPrints(t *testing.T) {
 		})},
 		{"extender deploy", extender("ext", func(*extenders.Options) {})},
 		{"extender deploy again",
-			extender("ext", func(o *extenders.Options) { o.Image, o.Call.Weight = "localhost/extender:v2", 3 })},
+			extender("ext", func(o *extenders.Options) { o.Image, o.Weight = "localhost/extender:v2", 3 })},
 		{"extender deploy --sidecar", extender("near", func(o *extenders.Options) { o.Sidecar = true })},
 		{"credentials refresh", func(d deploy.Deps) (preview func(context.Context) (apply.ChangeSet, error),
 			run func(context.Context) error) {
