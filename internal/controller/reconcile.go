@@ -115,7 +115,11 @@ func (u *run) targetOf(index *v1alpha1.SchedulerReleases) (*target, error) {
 
 // validate returns the scheduler to deploy, or the error that its deployment would begin with.
 func (u *run) validate(ctx context.Context, t *target) (*spec.Spec, error) {
-	sp, err := t.spec(u.object, u.o.Version, u.session.CacheDir)
+	request, err := t.request(u.object)
+	if err != nil {
+		return nil, err
+	}
+	sp, err := spec.Of(request, u.o.Version, u.session.CacheDir)
 	if err != nil {
 		return nil, err
 	}

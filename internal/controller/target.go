@@ -18,7 +18,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -157,27 +156,7 @@ func choose(object *v1alpha1.CustomScheduler, index *v1alpha1.SchedulerReleases,
 
 // request returns the request that `pmk-sched deploy` would read from a file, for a release in the
 // index: the object's configuration takes precedence over the release's.
-func (t *target) request(object *v1alpha1.CustomScheduler) *v1alpha1.CustomScheduler {
-	made := &v1alpha1.CustomScheduler{ObjectMeta: metav1.ObjectMeta{
-		Name: object.Name, Namespace: object.Namespace,
-		Annotations: map[string]string{v1alpha1.AnnotationOwner: deploy.OwnerName(object)},
-	}}
-	made.Spec = object.DeepCopy().Spec
-	s := &made.Spec
-	s.Releases, s.UpgradePolicy, s.DeletionPolicy = nil, "", ""
-	s.Image.Reference, s.Source.Branch = t.Image, t.Release
-	if s.Configuration.Preset == "" && s.Configuration.Inline == "" {
-		s.Configuration.Inline = t.Configuration
-	}
-	if len(s.Args) == 0 {
-		s.Args = slices.Clone(t.Args)
-	}
-	s.RBAC.Rules = append(s.RBAC.Rules, t.Rules...)
-	return made
-}
-
-// spec returns the scheduler to deploy, as an upgrade of a recorded request to t's release.
-func (t *target) spec(object *v1alpha1.CustomScheduler, version, cache string) (*spec.Spec, error) {
+func (t *target) request(object *v1alpha1.CustomScheduler) (*v1alpha1.CustomScheduler, error) {
 	release, err := versions.Parse(t.Release)
 	if err != nil {
 		return nil, err
@@ -186,16 +165,18 @@ func (t *target) spec(object *v1alpha1.CustomScheduler, version, cache string) (
 	if err != nil {
 		return nil, err
 	}
-	empty, err := spec.Read(spec.Flags{Version: version, CacheDir: cache})
-	if err != nil {
-		return nil, err
+	made := &v1alpha1.CustomScheduler{ObjectMeta: metav1.ObjectMeta{
+		Name: object.Name, Namespace: object.Namespace,
+		Annotations: map[string]string{v1alpha1.AnnotationOwner: deploy.OwnerName(object)},
+	}}
+	made.Spec = object.DeepCopy().Spec
+	s := &made.Spec
+	s.Releases, s.UpgradePolicy, s.DeletionPolicy = nil, "", ""
+	t.ApplyTo(s)
+	if !deploy.IsChosen(s.Credentials) {
+		s.Credentials = deploy.CredentialsServiceAccount // the controller has no files of a node
 	}
-	again, err := empty.Named(object.Name, object.Namespace).Again(
-		spec.Deployed{Request: t.request(object), Origin: deploy.OwnerName(object),
-			Credentials: deploy.CredentialsServiceAccount, OfController: true}, t.Release, rules.Policy)
-	if err != nil {
-		return nil, err
-	}
-	fitting, _, err := again.FitGates(release)
-	return fitting, err
+	s.Configuration.PolicyConfigMap = s.Configuration.PolicyConfigMap && rules.Policy
+	s.Args, _, err = versions.FitArgs(s.Args, release)
+	return made, err
 }

@@ -14,7 +14,7 @@ import (
 type Installed struct {
 	Release versions.Release
 	Image   string
-	// Request is the request that it was deployed for, and Origin names its revision.
+	// Request is the request that it was deployed for, without Added, and Origin names its revision.
 	Request *v1alpha1.CustomScheduler
 	Origin  string
 	// APIVersion is the scheduler's config API, and Credentials one of the Credentials constants.
@@ -36,20 +36,25 @@ func ReadInstalled(revision *apply.Revision) (*Installed, error) {
 			problem.Invalidf("one extender serves every release; to change it, deploy it again with `pmk-sched extender deploy`",
 				"%s is an extender", revision.Name)
 	}
-	if plan.Request == nil {
-		return nil, problem.Invalidf("deploy it again from its file or with its flags",
-			"revision %d of %s does not record its request", revision.Number, revision.Name)
-	}
 	installed := &Installed{
-		Release: plan.Release, Image: plan.Scheduler.Image, Request: plan.Request, APIVersion: plan.base.APIVersion,
-		Credentials: plan.Scheduler.Credentials.Mode,
-		Origin:      fmt.Sprintf("revision %d of %s", revision.Number, revision.Name),
+		Release: plan.Release, Image: plan.Scheduler.Image, Request: plan.Request,
+		APIVersion: plan.Scheduler.Configuration.APIVersion, Credentials: plan.Scheduler.Credentials.Mode,
+		Origin: fmt.Sprintf("revision %d of %s", revision.Number, revision.Name),
 	}
-	for _, w := range plan.Scheduler.Wirings {
-		if w.Alone {
-			w.Extender.EnableHTTPS, w.Extender.TLS = false, nil
-			installed.Added = append(installed.Added, w.Extender)
+	var asked []v1alpha1.Extender
+	for _, e := range plan.Request.Spec.Extenders {
+		if at := e.Deployed; at == nil || !at.Added {
+			e.Deployed = nil
+			asked = append(asked, e)
+			continue
 		}
+		w, err := WiringOf(e)
+		if err != nil {
+			return nil, err
+		}
+		w.Extender.EnableHTTPS, w.Extender.TLS = false, nil
+		installed.Added = append(installed.Added, w.Extender)
 	}
+	installed.Request.Spec.Extenders = asked
 	return installed, nil
 }

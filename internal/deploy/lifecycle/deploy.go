@@ -179,7 +179,7 @@ func uninstall(
 			break
 		}
 		var removed apply.ChangeSet
-		removed, err = extenders.Uninstall(limited, d, extenders.UninstallOptions{Name: o.Call.Name, Namespace: o.Namespace})
+		removed, err = extenders.Uninstall(limited, d, extenders.UninstallOptions{Name: o.Name, Namespace: o.Namespace})
 		changes = append(changes, removed...)
 	}
 	return changes, err

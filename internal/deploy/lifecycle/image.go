@@ -93,7 +93,7 @@ func (r *request) chooseImage(s *session.Session) (err error) {
 func (r *request) keepDigests(ctx context.Context) error {
 	revisions := []*apply.Revision{r.Former.Revision}
 	for _, o := range r.Extenders {
-		last, err := r.deps.Ledger.LastDeployed(ctx, o.Namespace, o.Call.Name)
+		last, err := r.deps.Cluster.LastDeployed(ctx, o.Namespace, o.Name)
 		if err != nil {
 			return err
 		}

@@ -73,8 +73,10 @@ type upgradeRun struct {
 	target    versions.Release
 	report    *Upgrade
 	// again deploys the scheduler at the new release, with an image that build makes unless it exists.
-	again *spec.Spec
-	build *pack.Request
+	// request is what plan planned.
+	again   *spec.Spec
+	build   *pack.Request
+	request *request
 	// gates are notes about feature gates that the target does not have.
 	gates []string
 }
@@ -111,7 +113,7 @@ func newUpgrade(ctx context.Context, s *session.Session, d deploy.Deps, o Upgrad
 // lastDeployed returns the scheduler's current revision.
 func (u *upgradeRun) lastDeployed(ctx context.Context) (*apply.Revision, error) {
 	sp := u.o.Spec
-	last, err := u.deps.Ledger.LastDeployed(ctx, sp.Namespace, sp.Name)
+	last, err := u.deps.Cluster.LastDeployed(ctx, sp.Namespace, sp.Name)
 	if err != nil || last != nil {
 		return last, err
 	}
@@ -132,7 +134,7 @@ func (u *upgradeRun) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.deps, r.Cluster = u.deps, u.info
+	r.deps, r.Cluster, u.request = u.deps, u.info, r
 	if err := r.readCredentials(ctx); err != nil {
 		return err
 	}
@@ -274,10 +276,11 @@ func (u *upgradeRun) planConfirmed(ctx context.Context) error {
 	return u.plan(ctx)
 }
 
-// deploy deploys the scheduler at the target, in place of the revision that the plan was made from.
+// deploy deploys the scheduler at the target, in place of the revision that the plan was made from:
+// the planned request with the image, which exists now, and the cluster as it is after the build.
 func (u *upgradeRun) deploy(ctx context.Context) (*deploy.Outcome, error) {
-	r, err := prepare(ctx, u.Session, u.again)
-	if err != nil {
+	r := u.request
+	if err := r.inspect(ctx, u.Session); err != nil {
 		return nil, err
 	}
 	if err := r.requireImages(); err != nil {

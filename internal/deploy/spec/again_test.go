@@ -141,7 +141,6 @@ func TestPermissionsOfARequestOutOfAClusterAreConfirmed(t *testing.T) {
 	}{
 		"a revision":                 {Flags{Name: "n"}, Deployed{Request: recorded}, true},
 		"a file of the user":         {Flags{File: file}, Deployed{Request: recorded}, false},
-		"an object of a controller":  {Flags{Name: "n"}, Deployed{Request: recorded, OfController: true}, false},
 		"a revision without request": {Flags{Name: "n"}, Deployed{}, false},
 	} {
 		if _, facts := again(t, tc.flags, tc.before); facts.Recorded != tc.want {
@@ -157,6 +156,14 @@ func TestPermissionsOfARequestOutOfAClusterAreConfirmed(t *testing.T) {
 	}
 	if _, facts, err := s.Scheduler(); err != nil || !facts.Recorded {
 		t.Errorf("kept settings: %t, %v", facts.Recorded, err)
+	}
+	object := recorded.DeepCopy()
+	object.Name, object.Spec.Image.Reference = "n", "localhost/s:v1"
+	if s, err = Of(object, "v9", t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	if _, facts, err := s.Scheduler(); err != nil || facts.Recorded {
+		t.Errorf("an object of the controller: %t, %v", facts.Recorded, err)
 	}
 }
 

@@ -21,9 +21,17 @@ type Deployed struct {
 	// Built is the recipe with which this machine built the deployed image, or nil: this machine's
 	// user named its sources and bases.
 	Built *v1alpha1.Recipe
-	// OfController is set for the controller's objects. It asks no one, and grants no permissions that
-	// it does not have.
-	OfController bool
+}
+
+// Of returns the spec for a request that the controller made for an object. Nobody is asked to
+// confirm its permissions: the controller grants none that it does not have.
+func Of(request *v1alpha1.CustomScheduler, version, cache string) (*Spec, error) {
+	d, err := Deployed{Request: request, Origin: request.Annotations[v1alpha1.AnnotationOwner]}.document()
+	if err != nil {
+		return nil, err
+	}
+	d.confirmed = true
+	return resolve(Flags{Version: version, CacheDir: cache}, d)
 }
 
 // origin returns the record's name in messages.
@@ -31,8 +39,7 @@ func (r Deployed) origin() string { return cmp.Or(r.Origin, "the recorded reques
 
 // document returns the request as a document that names no file.
 func (r Deployed) document() (*document, error) {
-	d := &document{CustomScheduler: r.Request.DeepCopy(), origin: r.origin(), built: r.Built,
-		confirmed: r.OfController}
+	d := &document{CustomScheduler: r.Request.DeepCopy(), origin: r.origin(), built: r.Built}
 	if err := d.ValidateRecorded(); err != nil {
 		return nil, problem.Invalidf(giveFile, "%s: %w", d.origin, err)
 	}
