@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -68,7 +65,7 @@ func unknownReleaseFlag(u *ui) cli.Flag {
 			if value != nearest {
 				return problem.Invalidf("", "invalid --%s %q: must be %s", name, value, nearest)
 			}
-			u.session.NearestRules = true
+			u.Session.NearestRules = true
 			return nil
 		},
 	}
@@ -106,26 +103,6 @@ func yesFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask for confirmation"}
 }
 
-// outputFlag is -o, on every command that prints data. The first format is the default. pathFlag
-// names the command's flag that takes a path.
-func outputFlag(pathFlag string, formats ...string) cli.Flag {
-	if len(formats) == 0 {
-		formats = []string{"table", "json", "yaml"}
-	}
-	choice := strings.Join(formats[:len(formats)-1], ", ") + " or " + formats[len(formats)-1]
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formats[0], Usage: "output `FORMAT`: " + choice,
-		Action: func(_ *cli.Context, format string) error {
-			if slices.Contains(formats, format) {
-				return nil
-			}
-			hint := ""
-			if pathFlag != "" {
-				hint = fmt.Sprintf("write to a file with --%s %s", pathFlag, format)
-			}
-			return problem.Invalidf(hint, "invalid --output %q: must be %s", format, choice)
-		}}
-}
-
 func readSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
 	f := nameFlags(c, u)
 	f.Image, f.PullPolicy = c.String("image"), c.String("pull-policy")
@@ -149,8 +126,8 @@ func named(sp *spec.Spec, err error) (*spec.Spec, error) {
 }
 
 func nameFlags(c *cli.Context, u *ui) spec.Flags {
-	return spec.Flags{File: c.String("file"), Stdin: u.in, Name: c.String("name"), Namespace: u.namespace,
-		Version: ownVersion(), CacheDir: u.session.CacheDir}
+	return spec.Flags{File: c.String("file"), Stdin: u.In, Name: c.String("name"), Namespace: u.Namespace,
+		Version: ownVersion(), CacheDir: u.Session.CacheDir}
 }
 
 // given returns a flag's value, nil if it was not given.

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
@@ -48,12 +48,12 @@ func fleetReadFlags(more ...cli.Flag) []cli.Flag {
 				return nil
 			}},
 		timeoutFlag(10*time.Second, "each cluster"),
-		outputFlag("")), more...)
+		command.OutputFlag("")), more...)
 }
 
 // readFleet returns the clusters that the flags select.
 func readFleet(c *cli.Context, u *ui) ([]fleet.Cluster, error) {
-	return fleet.List(c.Context, u.session, fleet.Source{
+	return fleet.List(c.Context, u.Session, fleet.Source{
 		From: c.String("from"), Namespace: c.String("from-namespace"), Selector: c.String("selector"),
 		AllowExec: c.Bool("allow-exec"), AccessProviders: c.String("access-providers"),
 	})
@@ -69,7 +69,7 @@ func fleetStatusCommand(u *ui) *cli.Command {
 		Description: "Reads from each cluster what `pmk-sched status` reads, except the files of a node: release, schedulers, " +
 			"images, drift, certificates, findings with the same codes. A cluster that cannot be read is a row. The exit status is 3 " +
 			"if there are findings or such clusters. Changes nothing.",
-		UsageText: examples("pmk-sched fleet status", "pmk-sched fleet status --context 'prod-*' -o json",
+		UsageText: command.Examples("pmk-sched fleet status", "pmk-sched fleet status --context 'prod-*' -o json",
 			"pmk-sched fleet status --from cluster-api --context management --selector region=eu"),
 		Flags: fleetReadFlags(nameFlag("scheduler or extender")),
 		Action: func(c *cli.Context) error {
@@ -77,11 +77,11 @@ func fleetStatusCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			rows, err := fleet.Status(c.Context, u.session, clusters, fleetRead(c), c.String("name"), u.namespace)
+			rows, err := fleet.Status(c.Context, u.Session, clusters, fleetRead(c), c.String("name"), u.Namespace)
 			if err != nil {
 				return err
 			}
-			if err := u.data(c.String("output"), rows, fleetStatusTable(rows, time.Now())); err != nil {
+			if err := u.Data(c.String("output"), rows, fleetStatusTable(rows, time.Now())); err != nil {
 				return err
 			}
 			return fleetFindings(rows, func(s *replace.Status) []string {
@@ -96,7 +96,7 @@ func fleetCheckCommand(u *ui) *cli.Command {
 		Name: "check", Usage: "check whether many clusters accept the scheduler",
 		Description: "Runs the checks of `pmk-sched check` on each cluster. {release} in --image is replaced by the release of the " +
 			"cluster. The exit status is 3 if a check fails or a cluster cannot be read. Changes nothing.",
-		UsageText: examples("pmk-sched fleet check -f pmk-sched.yaml",
+		UsageText: command.Examples("pmk-sched fleet check -f pmk-sched.yaml",
 			"pmk-sched fleet check --name my-scheduler --image registry.example.com/kube-scheduler:{release}"),
 		Flags: schedulerFlags(fleetReadFlags()...),
 		Action: func(c *cli.Context) error {
@@ -108,11 +108,11 @@ func fleetCheckCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			rows, err := fleet.Check(c.Context, u.session, clusters, fleetRead(c), sp)
+			rows, err := fleet.Check(c.Context, u.Session, clusters, fleetRead(c), sp)
 			if err != nil {
 				return err
 			}
-			if err := u.data(c.String("output"), rows, fleetCheckTable(rows)); err != nil {
+			if err := u.Data(c.String("output"), rows, fleetCheckTable(rows)); err != nil {
 				return err
 			}
 			return fleetFindings(rows, failedChecks)
@@ -125,7 +125,7 @@ func fleetDetectCommand(u *ui) *cli.Command {
 		Name: "detect", Usage: "inspect many clusters",
 		Description: "Reads from each cluster what `pmk-sched detect` reads, except the files of a node. The exit status is 3 if a " +
 			"cluster cannot be read. Changes nothing.",
-		UsageText: examples("pmk-sched fleet detect", "pmk-sched fleet detect --from ~/kubeconfigs -o json"),
+		UsageText: command.Examples("pmk-sched fleet detect", "pmk-sched fleet detect --from ~/kubeconfigs -o json"),
 		Flags:     fleetReadFlags(nameFlag("scheduler")),
 		Action: func(c *cli.Context) error {
 			sp, err := spec.Read(nameFlags(c, u))
@@ -136,11 +136,11 @@ func fleetDetectCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			rows, err := fleet.Detect(c.Context, u.session, clusters, fleetRead(c), sp.Name, sp.Namespace)
+			rows, err := fleet.Detect(c.Context, u.Session, clusters, fleetRead(c), sp.Name, sp.Namespace)
 			if err != nil {
 				return err
 			}
-			if err := u.data(c.String("output"), rows, fleetDetectTable(rows)); err != nil {
+			if err := u.Data(c.String("output"), rows, fleetDetectTable(rows)); err != nil {
 				return err
 			}
 			return fleetFindings(rows, func(*inspect.Info) []string { return nil })
@@ -171,5 +171,5 @@ func fleetFindings[T any](rows []fleet.Row[T], findings func(*T) []string) error
 	if text == "" {
 		return nil
 	}
-	return &checkFailed{fmt.Sprintf("%d of %d clusters have findings, %d could not be read%s", found, len(rows), unread, text)}
+	return command.CheckFailed("%d of %d clusters have findings, %d could not be read%s", found, len(rows), unread, text)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
@@ -39,19 +40,19 @@ func simulateCommand(u *ui) *cli.Command {
 				Name: "pending", Usage: "show where the pending pods would go, or why not",
 				Description: "The scheduler gets the pending pods in the order of its queue: by priority, then by age. It may " +
 					"evict pods, which are listed.",
-				UsageText: examples("pmk-sched simulate pending",
+				UsageText: command.Examples("pmk-sched simulate pending",
 					"pmk-sched simulate pending --snapshot cluster.tar.gz --preset binpack -o json"),
 			}),
 			simulateStepCommand(u, cli.Command{
 				Name: "replace-all", Usage: "show where all pods would go if they were scheduled again",
 				Description: "Schedules all movable and pending pods, by priority, then by age, on nodes that have only the " +
 					"pods of DaemonSets, static pods and pods that are being deleted.",
-				UsageText: examples("pmk-sched simulate replace-all --snapshot cluster.tar.gz --preset binpack",
+				UsageText: command.Examples("pmk-sched simulate replace-all --snapshot cluster.tar.gz --preset binpack",
 					"pmk-sched simulate replace-all --branch v1.29.3 --config scheduler.yaml -o json"),
 			}),
 			simulateStepCommand(u, cli.Command{
 				Name: "drain", ArgsUsage: "NODE...", Usage: "show where the pods of drained nodes would go",
-				UsageText: examples("pmk-sched simulate drain worker-7",
+				UsageText: command.Examples("pmk-sched simulate drain worker-7",
 					"pmk-sched simulate drain --snapshot cluster.tar.gz -o json worker-7 worker-8"),
 			}),
 			simulateAddCommand(u), simulateNodesCommand(u), simulateRunCommand(u), simulateMatrixCommand(u),
@@ -67,7 +68,7 @@ func simulateStepCommand(u *ui, cmd cli.Command) *cli.Command {
 	cmd.Action = func(c *cli.Context) error {
 		step := scenario.Step{Scenario: cmd.Name}
 		if cmd.ArgsUsage != "" {
-			if err := checkList(c); err != nil {
+			if err := command.CheckList(c); err != nil {
 				return err
 			}
 			step.Nodes = c.Args().Slice()
@@ -91,7 +92,7 @@ func simulateFlags(u *ui, more ...cli.Flag) []cli.Flag {
 		},
 		&cli.StringFlag{Name: "report", Usage: "write the result to `FILE` as a web page"},
 		unknownReleaseFlag(u),
-		timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"), outputFlag(""),
+		timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"), command.OutputFlag(""),
 	}, more...)...)
 }
 
@@ -111,7 +112,7 @@ func trustFlag() cli.Flag {
 // deployedScheduler returns the scheduler that is deployed with the spec's name. Its code comes
 // from the cluster.
 func deployedScheduler(c *cli.Context, u *ui, sp *spec.Spec) (pack.Scheduler, error) {
-	return lifecycle.DeployedScheduler(c.Context, u.session, sp, u.confirmRecorded(trustRecorded, c.Bool(trustRecorded)))
+	return lifecycle.DeployedScheduler(c.Context, u.Session, sp, u.confirmRecorded(trustRecorded, c.Bool(trustRecorded)))
 }
 
 // snapshotUsage describes the flag --snapshot.
@@ -156,7 +157,7 @@ func simulatedScheduler(c *cli.Context, u *ui, live bool) (pack.Scheduler, error
 
 // simulateSteps runs steps whose files are relative to dir.
 func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) error {
-	r := simulate.Request{Script: simulate.Script{Steps: steps, Dir: dir, Stdin: u.in}}
+	r := simulate.Request{Script: simulate.Script{Steps: steps, Dir: dir, Stdin: u.In}}
 	var against []string
 	if source := c.String("against"); source != "" {
 		against = []string{source}
@@ -169,12 +170,12 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 		return err
 	}
 	result, err := withReport(c.Context, c.String("report"), page.Write, func() (*report.Report, error) {
-		return simulate.Simulate(c.Context, u.session, r)
+		return simulate.Simulate(c.Context, u.Session, r)
 	})
 	if err != nil {
 		return err
 	}
-	return u.data(c.String("output"), result, simulationTable(result))
+	return u.Data(c.String("output"), result, simulationTable(result))
 }
 
 // readPrices returns the prices from --price.
@@ -192,7 +193,7 @@ func readPrices(c *cli.Context) (prices []report.Price, err error) {
 // readInput returns the scheduler and the objects from [simulatedFlags], and the schedulers from
 // --against.
 func readInput(c *cli.Context, u *ui, against ...string) (simulate.Input, error) {
-	in := simulate.Input{Snapshot: capture.Request{Stdin: u.in, Version: ownVersion()}, Timeout: c.Duration("timeout")}
+	in := simulate.Input{Snapshot: capture.Request{Stdin: u.In, Version: ownVersion()}, Timeout: c.Duration("timeout")}
 	if path := c.String("snapshot"); path != "" {
 		in.Snapshot.From = []string{path}
 	}
@@ -236,9 +237,9 @@ const defaultBaseline = v1alpha1.DefaultScheduler
 // readBaseline returns the scheduler in a pmk-sched.yaml, or the default scheduler. name is the
 // flag or the field that names it.
 func readBaseline(u *ui, name, source, branch string) (pack.Scheduler, error) {
-	flags := spec.Flags{Namespace: u.namespace, Version: ownVersion(), Branch: branch}
+	flags := spec.Flags{Namespace: u.Namespace, Version: ownVersion(), Branch: branch}
 	if source != defaultBaseline {
-		flags.File, flags.FileFlag, flags.Stdin = source, name, u.in
+		flags.File, flags.FileFlag, flags.Stdin = source, name, u.In
 	}
 	sp, err := spec.Read(flags)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
@@ -60,7 +61,7 @@ func simulateMatrixCommand(u *ui) *cli.Command {
 		Description: "SCENARIO is pending, replace-all, or a file as for `simulate run`. With --job the simulations run on " +
 			"the cluster, as one indexed Job whose image contains all programs and files. The Job is deleted in the end.\n\n" +
 			"Exit status 1: a simulation failed; the results of the others are printed.",
-		UsageText: examples("pmk-sched simulate matrix --snapshot a.tar.gz -f default -f new.yaml pending scenario.yaml",
+		UsageText: command.Examples("pmk-sched simulate matrix --snapshot a.tar.gz -f default -f new.yaml pending scenario.yaml",
 			"pmk-sched simulate matrix --snapshot a.tar.gz --job --push --tag reg.example.com/m:v1 replace-all"),
 		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{
@@ -73,7 +74,7 @@ func simulateMatrixCommand(u *ui) *cli.Command {
 			parallelFlag(),
 			timeoutFlag(simulateTimeout, "a scheduler to decide about all pods"),
 			jobFlag(),
-			outputFlag(""),
+			command.OutputFlag(""),
 		}, jobFlags()...),
 		Action: func(c *cli.Context) error { return simulateMatrix(c, u) },
 	}
@@ -84,11 +85,11 @@ func simulateMatrix(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	result, err := matrix.Run(c.Context, u.session, request)
+	result, err := matrix.Run(c.Context, u.Session, request)
 	if result == nil {
 		return err
 	}
-	if printed := u.data(c.String("output"), result, matrixTable(result)); printed != nil {
+	if printed := u.Data(c.String("output"), result, matrixTable(result)); printed != nil {
 		return printed
 	}
 	if err != nil {
@@ -116,9 +117,9 @@ func failedCells(result *matrix.Result) error {
 }
 
 func matrixRequest(c *cli.Context, u *ui) (matrix.Request, error) {
-	r := matrix.Request{Snapshots: c.StringSlice("snapshot"), Stdin: u.in, Version: ownVersion(),
+	r := matrix.Request{Snapshots: c.StringSlice("snapshot"), Stdin: u.In, Version: ownVersion(),
 		Timeout: c.Duration("timeout")}
-	if err := cmp.Or(checkList(c), readsStdinOnce(c, "file", "snapshot")); err != nil {
+	if err := cmp.Or(command.CheckList(c), readsStdinOnce(c, "file", "snapshot")); err != nil {
 		return r, err
 	}
 	if len(r.Snapshots) == 0 {
@@ -195,7 +196,7 @@ func newJob(c *cli.Context, u *ui) (*matrix.JobRequest, error) {
 	}
 	image.Tag = c.String("tag")
 	return &matrix.JobRequest{
-		Image: image, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Node: c.String("node"),
+		Image: image, Namespace: cmp.Or(u.Namespace, spec.DefaultNamespace), Node: c.String("node"),
 		Command: []string{"--cache-dir", "/tmp/cache", simulateCell},
 	}, nil
 }
@@ -211,18 +212,18 @@ func simulateCellCommand(u *ui) *cli.Command {
 				return problem.Invalidf("this command is for pods of `pmk-sched simulate matrix --job`", "read %s: %w", variable,
 					err)
 			}
-			return matrix.RunCell(c.Context, u.session, os.Getenv(matrix.ListVariable), index, u.out)
+			return matrix.RunCell(c.Context, u.Session, os.Getenv(matrix.ListVariable), index, u.Out)
 		},
 	}
 }
 
 func matrixTable(r *matrix.Result) string {
 	var p printer
-	p.row("SNAPSHOT", "SCENARIO", "SCHEDULER", "RELEASE",
+	p.Row("SNAPSHOT", "SCENARIO", "SCHEDULER", "RELEASE",
 		"PLACED", "UNPLACED", "MOVED", "EVICTED", "EMPTY NODES", "CPU", "MEMORY")
 	for _, cell := range r.Cells {
 		if cell.Result == nil {
-			p.row(cell.Snapshot, cell.Scenario, cell.Scheduler, "-", "failed", "-", "-", "-", "-", "-", "-")
+			p.Row(cell.Snapshot, cell.Scenario, cell.Scheduler, "-", "failed", "-", "-", "-", "-", "-", "-")
 			continue
 		}
 		s := cell.Result.Summary
@@ -234,13 +235,13 @@ func matrixTable(r *matrix.Result) string {
 		for _, u := range s.Utilization {
 			utilization[u.Resource] = fmt.Sprintf("%.1f %%", 100*u.After)
 		}
-		p.row(cell.Snapshot, cell.Scenario, cell.Scheduler, cell.Result.Release,
+		p.Row(cell.Snapshot, cell.Scenario, cell.Scheduler, cell.Result.Release,
 			s.Placed, s.Unplaced, s.Moved, s.Evicted, empty, orDash(utilization["cpu"]), orDash(utilization["memory"]))
 	}
 	for _, cell := range r.Cells {
 		if cell.Error != "" {
 			first, _, _ := strings.Cut(cell.Error, "\n") // the logs of programs follow
-			p.line("\n%s: %s", cell, first)
+			p.Line("\n%s: %s", cell, first)
 		}
 	}
 	var notes []string
