@@ -1,15 +1,11 @@
 package main
 
 import (
-	"slices"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
-	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 func checkCommand(u *ui) *cli.Command {
@@ -42,15 +38,6 @@ func checkCommand(u *ui) *cli.Command {
 			return failed
 		},
 	}
-}
-
-// readAutoscaler returns the autoscaler that a flag names; it is empty if the flag is not set.
-func readAutoscaler(c *cli.Context, flag string) (profiles.Autoscaler, error) {
-	name := c.String(flag)
-	if c.IsSet(flag) && !slices.Contains(profiles.Autoscalers(), name) {
-		return "", problem.Invalidf("", "invalid --%s %q: must be cluster-autoscaler or karpenter", flag, name)
-	}
-	return profiles.Autoscaler(name), nil
 }
 
 func outcomeTable(outcomes []preflight.Outcome) string {

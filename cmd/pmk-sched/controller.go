@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -15,7 +14,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/controller"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -100,16 +98,6 @@ func readBounds(c *cli.Context) (bounds session.Bounds, err error) {
 		bounds.Repositories = append(bounds.Repositories, prefix)
 	}
 	return bounds, nil
-}
-
-// readRequiredKey returns the key from --require-signature for a command that knows no recorded
-// key, which the value none would lift.
-func readRequiredKey(c *cli.Context) (string, error) {
-	key, err := spec.ReadKey(c.String("require-signature"))
-	if key == v1alpha1.NoSignature {
-		return "", problem.Invalidf("", "invalid --require-signature %s: must be a public key", key)
-	}
-	return key, err
 }
 
 func serverRelease(u *ui) (versions.Release, error) {

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // defaultTimeout leaves time to pull an image over a slow line.
@@ -161,4 +164,41 @@ func extenderStableForFlag() cli.Flag {
 	f.DefaultText = "10s; for the default scheduler 25s"
 	f.Usage = "`DURATION`: how long the pods must be ready without a restart"
 	return f
+}
+
+func atLeast(flag string, least int) func(*cli.Context, int) error {
+	return func(_ *cli.Context, n int) error {
+		if n < least || n > 100_000 {
+			return problem.Invalidf("", "invalid --%s %d: must be between %d and 100000", flag, n, least)
+		}
+		return nil
+	}
+}
+
+func validRevision(flag string) func(*cli.Context, int) error {
+	return func(_ *cli.Context, number int) error {
+		if number < 1 {
+			return problem.Invalidf("revisions are numbered from 1", "invalid --%s %d", flag, number)
+		}
+		return nil
+	}
+}
+
+// readRequiredKey returns the key from --require-signature for a command that knows no recorded
+// key, which the value none would lift.
+func readRequiredKey(c *cli.Context) (string, error) {
+	key, err := spec.ReadKey(c.String("require-signature"))
+	if key == v1alpha1.NoSignature {
+		return "", problem.Invalidf("", "invalid --require-signature %s: must be a public key", key)
+	}
+	return key, err
+}
+
+// readAutoscaler returns the autoscaler that a flag names; it is empty if the flag is not set.
+func readAutoscaler(c *cli.Context, flag string) (profiles.Autoscaler, error) {
+	name := c.String(flag)
+	if c.IsSet(flag) && !slices.Contains(profiles.Autoscalers(), name) {
+		return "", problem.Invalidf("", "invalid --%s %q: must be cluster-autoscaler or karpenter", flag, name)
+	}
+	return profiles.Autoscaler(name), nil
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/fleet"
@@ -21,46 +20,6 @@ func fleetCommand(u *ui) *cli.Command {
 		Subcommands: []*cli.Command{fleetStatusCommand(u), fleetCheckCommand(u), fleetDetectCommand(u),
 			fleetDeployCommand(u), fleetUpgradeCommand(u)},
 	}
-}
-
-// fleetFlags select clusters.
-func fleetFlags(more ...cli.Flag) []cli.Flag {
-	return append([]cli.Flag{
-		&cli.StringFlag{Name: "from", Value: fleet.FromContexts,
-			Usage: "`SOURCE` of kubeconfigs: contexts, argocd, cluster-api, cluster-profiles, or a directory"},
-		&cli.StringFlag{Name: "from-namespace", Usage: "`NAMESPACE` of the Secrets or ClusterProfiles",
-			DefaultText: "argocd for argocd, otherwise all"},
-		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "label `SELECTOR` of clusters", DefaultText: "all"},
-		&cli.BoolFlag{Name: "allow-exec", Usage: "run the credential plugins that Secrets name, as this user"},
-		&cli.StringFlag{Name: "access-providers", Usage: "`FILE` with the credential plugins for cluster-profiles, JSON"},
-	}, more...)
-}
-
-// fleetReadFlags select clusters and bound how they are read.
-func fleetReadFlags(more ...cli.Flag) []cli.Flag {
-	const parallel = "parallel"
-	return append(fleetFlags(
-		&cli.IntFlag{Name: parallel, Value: 10, Usage: "`NUMBER` of clusters to read at the same time",
-			Action: func(_ *cli.Context, n int) error {
-				if n < 1 {
-					return problem.Invalidf("", "invalid --%s %d: must be at least 1", parallel, n)
-				}
-				return nil
-			}},
-		timeoutFlag(10*time.Second, "each cluster"),
-		command.OutputFlag("")), more...)
-}
-
-// readFleet returns the clusters that the flags select.
-func readFleet(c *cli.Context, u *ui) ([]fleet.Cluster, error) {
-	return fleet.List(c.Context, u.Session, fleet.Source{
-		From: c.String("from"), Namespace: c.String("from-namespace"), Selector: c.String("selector"),
-		AllowExec: c.Bool("allow-exec"), AccessProviders: c.String("access-providers"),
-	})
-}
-
-func fleetRead(c *cli.Context) fleet.ReadOptions {
-	return fleet.ReadOptions{Parallel: c.Int("parallel"), Timeout: c.Duration("timeout")}
 }
 
 func fleetStatusCommand(u *ui) *cli.Command {
@@ -146,30 +105,4 @@ func fleetDetectCommand(u *ui) *cli.Command {
 			return fleetFindings(rows, func(*inspect.Info) []string { return nil })
 		},
 	}
-}
-
-// fleetFindings returns an error with the findings from all clusters, and the clusters that could
-// not be read.
-func fleetFindings[T any](rows []fleet.Row[T], findings func(*T) []string) error {
-	found, unread, text := 0, 0, ""
-	for _, row := range rows {
-		var list []string
-		if row.Result != nil {
-			list = findings(row.Result)
-		}
-		if len(list) > 0 {
-			found++
-		}
-		if row.Error != "" {
-			unread++
-			list = append(list, oneLine(row.Error))
-		}
-		for _, finding := range list {
-			text += "\n" + row.Cluster + ": " + finding
-		}
-	}
-	if text == "" {
-		return nil
-	}
-	return command.CheckFailed("%d of %d clusters have findings, %d could not be read%s", found, len(rows), unread, text)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
@@ -141,4 +142,30 @@ func texts(findings []health.Finding) []string {
 		list = append(list, f.String())
 	}
 	return list
+}
+
+// fleetFindings returns an error with the findings from all clusters, and the clusters that could
+// not be read.
+func fleetFindings[T any](rows []fleet.Row[T], findings func(*T) []string) error {
+	found, unread, text := 0, 0, ""
+	for _, row := range rows {
+		var list []string
+		if row.Result != nil {
+			list = findings(row.Result)
+		}
+		if len(list) > 0 {
+			found++
+		}
+		if row.Error != "" {
+			unread++
+			list = append(list, oneLine(row.Error))
+		}
+		for _, finding := range list {
+			text += "\n" + row.Cluster + ": " + finding
+		}
+	}
+	if text == "" {
+		return nil
+	}
+	return command.CheckFailed("%d of %d clusters have findings, %d could not be read%s", found, len(rows), unread, text)
 }

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
@@ -107,29 +103,6 @@ func profileConvertCommand(u *ui) *cli.Command {
 			return u.document(c.String("output"), c.String("to-file"), converted.YAML)
 		},
 	}
-}
-
-// document writes a YAML document in a format, to a file if one is given.
-func (u *ui) document(format, file string, text []byte) error {
-	if format == "json" {
-		compact, err := yaml.YAMLToJSON(text)
-		if err != nil {
-			return fmt.Errorf("write json: %w", err)
-		}
-		var out bytes.Buffer
-		if err := json.Indent(&out, compact, "", "  "); err != nil {
-			return fmt.Errorf("write json: %w", err)
-		}
-		text = append(out.Bytes(), '\n')
-	}
-	if file == "" {
-		_, err := u.Out.Write(text)
-		return err
-	}
-	if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // a configuration is not secret
-		return fmt.Errorf("write --to-file: %w", err)
-	}
-	return nil
 }
 
 func readConvertRequest(c *cli.Context, u *ui) (profiles.ConvertRequest, error) {

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
-	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
@@ -105,52 +101,6 @@ func renderCommand(u *ui) *cli.Command {
 	}
 }
 
-func toFileFlag() cli.Flag {
-	return &cli.StringFlag{Name: "to-file", Usage: "write to `FILE` instead of standard output"}
-}
-
-// objects writes the YAML of objects in a format, to a file if one is given.
-func (u *ui) objects(format, file string, text []byte) error {
-	var out bytes.Buffer
-	if format == "yaml" {
-		out.Write(text)
-	} else if err := writeObjects(&out, format, text); err != nil {
-		return err
-	}
-	return u.write(file, out.Bytes())
-}
-
-// write writes to a file that only its owner may read, or to standard output if file is empty.
-func (u *ui) write(file string, text []byte) error {
-	if file != "" {
-		return os.WriteFile(file, text, 0o600)
-	}
-	_, err := u.Out.Write(text)
-	return err
-}
-
-// writeObjects writes objects as a List, or as a table with their names.
-func writeObjects(w io.Writer, format string, text []byte) error {
-	type object = map[string]any
-	items := []object{}
-	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
-		var o object
-		if err := yaml.Unmarshal(document, &o); err != nil {
-			return fmt.Errorf("read rendered objects: %w", err)
-		}
-		items = append(items, o)
-	}
-	list := object{"apiVersion": "v1", "kind": "List", "items": items}
-	var p printer
-	p.Row("KIND", "NAMESPACE", "NAME")
-	for _, o := range items {
-		meta, _ := o["metadata"].(object)
-		namespace, _ := meta["namespace"].(string)
-		p.Row(o["kind"], namespace, meta["name"])
-	}
-	return command.WriteData(w, format, list, p.String())
-}
-
 func writeChart(u *ui, plan *deploy.Plan, dir string, secrets bool) error {
 	files, warnings, err := deploy.Chart(plan, secrets)
 	if err != nil {
@@ -215,18 +165,4 @@ func writeReleases(c *cli.Context, u *ui, sp *spec.Spec) error {
 
 func (u *ui) sayChart(dir string, plan *deploy.Plan) {
 	u.Say("the chart is in %s: `helm upgrade --install -n %s %s %s`", dir, plan.Namespace, plan.Name, dir)
-}
-
-// writeFiles writes files below a directory.
-func writeFiles(dir string, files map[string][]byte) error {
-	for name, text := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("write to %s: %w", dir, err)
-		}
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			return fmt.Errorf("write to %s: %w", dir, err)
-		}
-	}
-	return nil
 }

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-
-	"github.com/rogpeppe/go-internal/diff"
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
@@ -82,24 +79,4 @@ func replaceCommand(u *ui) *cli.Command {
 			return u.Data(format, outcome, replacedTable(outcome))
 		},
 	}
-}
-
-// replacePreview is the output from replace --dry-run.
-type replacePreview struct {
-	Node  string `json:"node"`
-	Image string `json:"image"`
-	// Diff shows how the static pod's manifest would change.
-	Diff string `json:"diff"`
-}
-
-func newPreview(plan *replace.Plan) *replacePreview {
-	changes := diff.Diff("live"+plan.Layout.Manifest, plan.Old.Data, "wanted"+plan.Layout.Manifest, plan.New.Data)
-	return &replacePreview{Node: plan.Node, Image: plan.Image, Diff: string(changes)}
-}
-
-func replacedTable(o *replace.Outcome) string {
-	var p printer
-	p.Pairs("node", o.Node, "image", o.Image, "backup", o.Backup, "leader", o.Leads,
-		"without a scheduler", fmt.Sprintf("%.1f s", o.SecondsWithout))
-	return p.String()
 }

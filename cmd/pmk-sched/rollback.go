@@ -6,7 +6,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
@@ -37,14 +36,5 @@ func rollbackCommand(u *ui) *cli.Command {
 				plan.Command("verify"))
 			return u.Data(c.String("output"), outcome, outcome.Changes.String())
 		},
-	}
-}
-
-func validRevision(flag string) func(*cli.Context, int) error {
-	return func(_ *cli.Context, number int) error {
-		if number < 1 {
-			return problem.Invalidf("revisions are numbered from 1", "invalid --%s %d", flag, number)
-		}
-		return nil
 	}
 }

@@ -38,15 +38,6 @@ func simulateAddCommand(u *ui) *cli.Command {
 	}
 }
 
-func atLeast(flag string, least int) func(*cli.Context, int) error {
-	return func(_ *cli.Context, n int) error {
-		if n < least || n > 100_000 {
-			return problem.Invalidf("", "invalid --%s %d: must be between %d and 100000", flag, n, least)
-		}
-		return nil
-	}
-}
-
 func simulateNodesCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "nodes", Usage: "show where the pending pods would go if there were more nodes",
@@ -105,12 +96,4 @@ func simulateRunCommand(u *ui) *cli.Command {
 			return simulateSteps(c, u, filepath.Dir(name), steps...)
 		},
 	}
-}
-
-func readScenario(name string) ([]scenario.Step, error) {
-	text, err := problem.ReadFile("scenario", name)
-	if err != nil {
-		return nil, err
-	}
-	return scenario.ParseFile(name, text)
 }

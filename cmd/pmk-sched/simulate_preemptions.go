@@ -92,8 +92,6 @@ func preemptionTable(r *preemption.Result) string {
 	return p.String()
 }
 
-func names(list []string) string { return orDash(strings.Join(list, ", ")) }
-
 func (p *printer) landings(all []preemption.Landing) {
 	p.Head(len(all), "A POD OF CLASS", "REQUESTS", "LANDS ON", "EVICTS")
 	for _, l := range first(all) {

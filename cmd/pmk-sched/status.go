@@ -129,23 +129,6 @@ func (p *printer) workloads(title string, list []*health.Workload, findings []he
 	}
 }
 
-// codesOf are the codes of the findings about a scheduler or extender, each once.
-func codesOf(w *health.Workload, findings []health.Finding) string {
-	var codes []string
-	for _, f := range findings {
-		if f.Kind == w.Kind && f.Name == w.Name && f.Namespace == w.Namespace && !slices.Contains(codes, string(f.Code)) {
-			codes = append(codes, string(f.Code))
-		}
-	}
-	if len(codes) > 2 {
-		codes = append(codes[:2], fmt.Sprintf("%d more", len(codes)-2))
-	}
-	if len(codes) == 0 {
-		return "none"
-	}
-	return strings.Join(codes, ", ")
-}
-
 func details(w *health.Workload) string {
 	var b strings.Builder
 	fact := func(name, text string) {
@@ -226,22 +209,6 @@ func schedulingText(s *health.Scheduling) string {
 		text += fmt.Sprintf("; latency p50 %s, p99 %s", seconds(s.P50), seconds(s.P99))
 	}
 	return text + prefixed("; not of all replicas: ", s.Unknown)
-}
-
-// seconds is a duration in milliseconds or, above a second, in seconds.
-func seconds(s float64) string {
-	if s < 1 {
-		return fmt.Sprintf("%.1f ms", s*1000)
-	}
-	return fmt.Sprintf("%.1f s", s)
-}
-
-// instant is a time in UTC; "-" if it is not set.
-func instant(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.UTC().Format(time.RFC3339)
 }
 
 func findingsText(findings []health.Finding) string {

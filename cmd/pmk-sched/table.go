@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 )
 
 const (
@@ -72,3 +74,38 @@ func prefixed(prefix, text string) string {
 }
 
 func orDash(text string) string { return cmp.Or(text, "-") }
+
+// instant is a time in UTC; "-" if it is not set.
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// seconds is a duration in milliseconds or, above a second, in seconds.
+func seconds(s float64) string {
+	if s < 1 {
+		return fmt.Sprintf("%.1f ms", s*1000)
+	}
+	return fmt.Sprintf("%.1f s", s)
+}
+
+func names(list []string) string { return orDash(strings.Join(list, ", ")) }
+
+// codesOf are the codes of the findings about a scheduler or extender, each once.
+func codesOf(w *health.Workload, findings []health.Finding) string {
+	var codes []string
+	for _, f := range findings {
+		if f.Kind == w.Kind && f.Name == w.Name && f.Namespace == w.Namespace && !slices.Contains(codes, string(f.Code)) {
+			codes = append(codes, string(f.Code))
+		}
+	}
+	if len(codes) > 2 {
+		codes = append(codes[:2], fmt.Sprintf("%d more", len(codes)-2))
+	}
+	if len(codes) == 0 {
+		return "none"
+	}
+	return strings.Join(codes, ", ")
+}
