@@ -2,6 +2,7 @@
 
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
+LAB        = $(if $(filter linux,$(shell go env GOOS)),./cmd/pmk-lab)
 UNIT       = $(eval UNIT := $(shell go list ./... | grep -vE '/test/(apiserver|bench|binary|browser|lab)'))$(UNIT)
 
 # The version comes from LDFLAGS; git refuses to report more in a clone that belongs to another user.
@@ -25,9 +26,9 @@ help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | awk -F'\t' '{printf "  %-16s %s\n", $$1, $$2}'
 
 .PHONY: build
-build: ## compile pmk-sched and pmk-extender into bin/
+build: ## compile pmk-sched, pmk-lab (on Linux) and pmk-extender into bin/
 	@mkdir -p bin
-	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/pmk-sched ./cmd/pmk-extender
+	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/pmk-sched ./cmd/pmk-extender $(LAB)
 
 bin/helm: hack/tools/helm/go.mod
 	go -C hack/tools/helm build -ldflags=-w -o $(CURDIR)/bin/helm helm.sh/helm/v3/cmd/helm
@@ -169,7 +170,7 @@ mutants: ## change N (200) places of the code, drawn with SEED, one at a time: h
 .PHONY: vulnerabilities
 vulnerabilities: ## known vulnerabilities in what the programs call; needs the vulnerability database of Go
 	@mkdir -p bin && GOBIN=$(CURDIR)/bin go install golang.org/x/vuln/cmd/govulncheck@v1.1.4
-	@bin/govulncheck ./cmd/pmk-sched ./cmd/pmk-extender >bin/vulnerabilities.txt 2>&1; status=$$?; cat bin/vulnerabilities.txt; \
+	@bin/govulncheck ./cmd/pmk-sched ./cmd/pmk-lab ./cmd/pmk-extender >bin/vulnerabilities.txt 2>&1; status=$$?; cat bin/vulnerabilities.txt; \
 	if grep -q '^govulncheck: fetching vulnerabilities' bin/vulnerabilities.txt; then echo 'NOT CHECKED: the vulnerability database cannot be read'; else exit $$status; fi
 
 .PHONY: bench

@@ -35,6 +35,9 @@ functions() { files | xargs awk '/^func / {start = FNR} /^}/ && start {print FNR
 
 percentile() { functions | awk -v p="$1" '{all[NR] = $1} END {print all[int(NR * p / 100 + 0.5)]}'; }
 
+# references prints the help of all commands.
+references() { cat docs/reference.md docs/reference-lab.md; }
+
 row 'product lines' "$(files | xargs cat | wc -l)"
 row 'test lines' "$(git ls-files '*_test.go' 'test/*.go' | sort -u | xargs cat | wc -l)"
 row packages "$(packages | wc -l)"
@@ -42,10 +45,10 @@ row 'packages with one importer' "$(imports | awk '{n[$1]++} END {for (p in n) c
 row 'exported names' "$(exported)"
 row 'lines of a function, p50' "$(percentile 50)"
 row 'lines of a function, p90' "$(percentile 90)"
-row 'commands and subcommands' "$(grep -c '^## pmk-sched ' docs/reference.md)"
-row 'flags of all commands' "$(grep -c '^  --' docs/reference.md)"
-row 'different flags' "$(grep -o '^  --[a-z-]*' docs/reference.md | sort -u | wc -l)"
+row 'commands and subcommands' "$(references | grep -c '^## pmk-[a-z]* ')"
+row 'flags of all commands' "$(references | grep -c '^  --')"
+row 'different flags' "$(references | grep -o '^  --[a-z-]*' | sort -u | wc -l)"
 # Pages that a test or make writes are not counted.
 row 'words of written docs' "$(cat README.md CONTRIBUTING.md $(ls docs/*.md |
-	grep -vxE 'docs/(reference|file|findings|status)\.md') | wc -w)"
+	grep -vxE 'docs/(reference|reference-lab|file|findings|status)\.md') | wc -w)"
 row 'seconds of make test' "$(awk '{s += $1} END {print int(s)}' bin/seconds-*.txt 2>/dev/null || true)"

@@ -14,7 +14,7 @@ run() {
 }
 
 for layout in pmk kubeadm; do
-	run bin/pmk-sched lab up --programs-only --name programs --branch $branch --layout $layout --nodes 3
+	run bin/pmk-lab up --programs-only --name programs --branch $branch --layout $layout --nodes 3
 done
 
 run bin/pmk-sched build --extender --binary "$dir/pmk-extender" >/dev/null

@@ -18,8 +18,10 @@ rm -rf dist
 mkdir -p dist "$STAGE"/{completion,man.gz}
 
 for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
+	programs=(./cmd/pmk-sched ./cmd/pmk-extender)
+	[[ $platform != linux/* ]] || programs+=(./cmd/pmk-lab)
 	GOOS=${platform%/*} GOARCH=${platform#*/} go build -ldflags "-s -w -X main.version=$VERSION" \
-		-o "$STAGE/${platform/\//_}/" ./cmd/pmk-sched ./cmd/pmk-extender
+		-o "$STAGE/${platform/\//_}/" "${programs[@]}"
 done
 
 # Go for the image with it is the version that compiles the release.
@@ -29,8 +31,10 @@ for arch in amd64 arm64; do
 done
 
 cp LICENSE "$STAGE/"
-program=$STAGE/$(go env GOHOSTOS)_$(go env GOHOSTARCH)/pmk-sched
+programs=$STAGE/$(go env GOHOSTOS)_$(go env GOHOSTARCH)
+program=$programs/pmk-sched
 "$program" man "$STAGE/man"
+[ ! -e "$programs/pmk-lab" ] || "$programs/pmk-lab" man "$STAGE/man"
 for page in "$STAGE"/man/*; do gzip -9n <"$page" >"$STAGE/man.gz/${page##*/}.gz"; done
 "$program" completion bash >"$STAGE/completion/pmk-sched.bash"
 "$program" completion zsh >"$STAGE/completion/_pmk-sched"

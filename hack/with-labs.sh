@@ -24,7 +24,7 @@ start() {
 	exec {lock}>"$labs/$1.up"
 	flock "$lock"
 	if [ ! -e "$labs/$1.done" ] && [ ! -e "$labs/stop" ]; then
-		if PMK_SCHED_LAB_DIR=$labs bin/pmk-sched lab up --name "$1" --branch v1.24.3 --layout "$2" --nodes 3 \
+		if PMK_SCHED_LAB_DIR=$labs bin/pmk-lab up --name "$1" --branch v1.24.3 --layout "$2" --nodes 3 \
 			>"$labs/$1.out" 2>&1 {lock}>&-; then
 			result=done
 		fi
@@ -46,7 +46,7 @@ take_down() {
 		wait "$starting" || true
 	fi
 	for lab in "$labs"/*/; do
-		[ ! -d "$lab" ] || PMK_SCHED_LAB_DIR=$labs bin/pmk-sched lab down --name "$(basename "$lab")"
+		[ ! -d "$lab" ] || PMK_SCHED_LAB_DIR=$labs bin/pmk-lab down --name "$(basename "$lab")"
 	done
 	rm -rf "$labs"
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
@@ -58,33 +59,33 @@ func (n nodesCommand) do(ctx context.Context, u *ui) error {
 		if err != nil {
 			return err
 		}
-		u.say("run each command on its node, in this order, and continue only when it has succeeded")
-		return u.data(n.format, plan, nodesTable(plan))
+		u.Say("run each command on its node, in this order, and continue only when it has succeeded")
+		return u.Data(n.format, plan, nodesTable(plan))
 	}
-	if err := u.confirm(ctx, n.yes, n.question); err != nil {
+	if err := u.Confirm(ctx, n.yes, n.question); err != nil {
 		return err
 	}
 	results, err := n.run(ctx, ownVersion())
 	if len(results) > 0 || err == nil {
-		err = errors.Join(err, u.data(n.format, results, resultsTable(results)))
+		err = errors.Join(err, u.Data(n.format, results, resultsTable(results)))
 	}
 	return err
 }
 
 func nodesTable(plan []replace.NodePlan) string {
 	var p printer
-	p.row("NODE", "DONE", "READY", "LEADER", "IMAGE", "COMMAND")
+	p.Row("NODE", "DONE", "READY", "LEADER", "IMAGE", "COMMAND")
 	for _, n := range plan {
-		p.row(n.Node, n.Done, n.Ready && n.SchedulerReady, n.Leads, orDash(n.Image), n.Command)
+		p.Row(n.Node, n.Done, n.Ready && n.SchedulerReady, n.Leads, orDash(n.Image), n.Command)
 	}
 	return p.String()
 }
 
 func resultsTable(results []replace.NodeResult) string {
 	var p printer
-	p.row("NODE", "CHANGED", "SCHEDULER", "BACKUP")
+	p.Row("NODE", "CHANGED", "SCHEDULER", "BACKUP")
 	for _, r := range results {
-		p.row(r.Node, r.Changed, cmp.Or(r.Image, "manifest "+r.Manifest), orDash(r.Backup))
+		p.Row(r.Node, r.Changed, cmp.Or(r.Image, "manifest "+r.Manifest), orDash(r.Backup))
 	}
 	return p.String()
 }
@@ -106,7 +107,7 @@ func nodeCommandLine(c *cli.Context) string {
 }
 
 func isGlobalFlag(name string) bool {
-	return slices.ContainsFunc(globalFlags(true), func(f cli.Flag) bool { return f.Names()[0] == name })
+	return slices.ContainsFunc(globalFlags(), func(f command.GlobalFlag) bool { return f.Name == name })
 }
 
 // setFlag returns a flag with its values, quoted for a shell, from the first context in which it is

@@ -24,7 +24,7 @@ func TestCommandForEachNodeHasAllFlags(t *testing.T) {
 				"--policy-configmap", "--plugins", "a", "--plugins", "b", "--dry-run", "--timeout", "1m30s", "--stable-for", "40s",
 				"--node-root", "/host", "--kubeconfig", "/etc/kubernetes/admin.conf", "--log-level", "info", "--cluster", "c",
 			},
-			"pmk-sched --kubeconfig /etc/kubernetes/admin.conf --node-root /host --log-level info --cluster c replace --yes " +
+			"pmk-sched --kubeconfig /etc/kubernetes/admin.conf --cluster c --node-root /host --log-level info replace --yes " +
 				"--image localhost/x:v1" +
 				` --file 'my file.yaml' --preset binpack --config 'it'\''s.yaml' --policy-configmap --plugins a --plugins b --dry-run --timeout 1m30s --stable-for 40s`,
 		},

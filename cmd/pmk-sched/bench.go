@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/bench"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
@@ -23,7 +24,7 @@ func benchCommand(u *ui) *cli.Command {
 			"with --nodes identical nodes. All pods exist before a scheduler starts. The samples are taken in turn, and the " +
 			"medians are compared. The cluster is only read.\n\n" +
 			"Exit status 3: the rate is below the limit of --fail-below, compared with any other scheduler.",
-		UsageText: examples("pmk-sched bench --preset throughput --against default --against pmk-sched.yaml",
+		UsageText: command.Examples("pmk-sched bench --preset throughput --against default --against pmk-sched.yaml",
 			"pmk-sched bench --nodes 5000 --pods 2000 --branch v1.24.3 -f pmk-sched.yaml --fail-below 0.9"),
 		Flags: simulatedFlags(
 			&cli.StringSliceFlag{Name: "against", Value: cli.NewStringSlice(defaultBaseline),
@@ -37,15 +38,15 @@ func benchCommand(u *ui) *cli.Command {
 				Action: atLeast("samples", 1)},
 			&cli.Float64Flag{Name: "fail-below",
 				Usage: "exit with 3 if the rate is below `RATIO` times the rate of another scheduler"},
-			timeoutFlag(benchTimeout, "one measurement"), outputFlag(""),
+			timeoutFlag(benchTimeout, "one measurement"), command.OutputFlag(""),
 		),
 		Action: func(c *cli.Context) error { return runBench(c, u) },
 	}
 }
 
 func runBench(c *cli.Context, u *ui) error {
-	err := cmp.Or(exclude(c, seeHelp(c), "nodes", "snapshot"),
-		exclude(c, seeHelp(c), "workload", "snapshot", "nodes", "pods"))
+	err := cmp.Or(exclude(c, command.SeeHelp(c), "nodes", "snapshot"),
+		exclude(c, command.SeeHelp(c), "workload", "snapshot", "nodes", "pods"))
 	if err != nil {
 		return err
 	}
@@ -61,21 +62,21 @@ func runBench(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	result, err := simulate.Bench(c.Context, u.session, simulate.BenchRequest{
+	result, err := simulate.Bench(c.Context, u.Session, simulate.BenchRequest{
 		Input: in, Nodes: c.Int("nodes"), Pods: c.Int("pods"),
 		Workload: c.String("workload"), Case: c.String("case"), Samples: c.Int("samples"),
 	})
 	if err != nil {
 		return err
 	}
-	u.warn(result.Notes...)
-	if err := u.data(c.String("output"), result, benchTable(result)); err != nil {
+	u.Warn(result.Notes...)
+	if err := u.Data(c.String("output"), result, benchTable(result)); err != nil {
 		return err
 	}
 	for _, s := range result.Against {
 		if s.Ratio < least {
-			return &checkFailed{fmt.Sprintf("the scheduler binds %.2f times the pods per second of %s, less than %v%s", s.Ratio,
-				s.Source, least, slowest(result.This))}
+			return command.CheckFailed("the scheduler binds %.2f times the pods per second of %s, less than %v%s", s.Ratio,
+				s.Source, least, slowest(result.This))
 		}
 	}
 	return nil
@@ -94,33 +95,33 @@ func slowest(s bench.Side) string {
 // extension points.
 func benchTable(r *bench.Result) string {
 	var p printer
-	p.line("%s: %d pods on %d nodes, all created before the scheduler starts; %d samples of each scheduler, in turn",
+	p.Line("%s: %d pods on %d nodes, all created before the scheduler starts; %d samples of each scheduler, in turn",
 		r.Workload, r.Pods, r.Nodes, r.Samples)
 	sides := r.Sides()
-	p.head(len(sides), "SCHEDULER", "NAME", "RELEASE", "PODS/S", "SAMPLES", "ATTEMPT (MEDIAN)", "ATTEMPT (P99)")
+	p.Head(len(sides), "SCHEDULER", "NAME", "RELEASE", "PODS/S", "SAMPLES", "ATTEMPT (MEDIAN)", "ATTEMPT (P99)")
 	for _, s := range sides {
 		rates := joined(s.Rates, ", ", func(rate float64) string { return fmt.Sprintf("%.1f", rate) })
-		p.line("%s\t%s\t%s\t%.1f\t%s\t%.2f ms\t%.2f ms",
+		p.Line("%s\t%s\t%s\t%.1f\t%s\t%.2f ms\t%.2f ms",
 			s.Source, s.Scheduler, s.Release, s.Rate, rates, s.Attempt.P50, s.Attempt.P99)
 	}
-	p.row()
+	p.Row()
 	header := []any{"SLOWEST PLUGIN", "EXTENSION POINT", "TIME PER CALL", "TIME PER POD"}
 	for _, s := range r.Against {
-		p.line("%.2f times the pods per second of %s", s.Ratio, s.Source)
+		p.Line("%.2f times the pods per second of %s", s.Ratio, s.Source)
 		header = append(header, "PER POD, "+s.Source)
 	}
-	p.head(len(r.This.Plugins), header...)
+	p.Head(len(r.This.Plugins), header...)
 	for _, t := range r.This.Plugins[:min(mostBest, len(r.This.Plugins))] {
 		perCall, perPod := fmt.Sprintf("%.1f µs", t.MicrosecondsPerCall), fmt.Sprintf("%.3f ms", t.MillisecondsPerPod)
 		row := []any{t.Plugin, t.Point, perCall, perPod}
 		for _, s := range r.Against {
 			row = append(row, timeOf(s, t))
 		}
-		p.row(row...)
+		p.Row(row...)
 	}
-	p.head(len(r.This.Points), "EXTENSION POINT", "TIME PER POD")
+	p.Head(len(r.This.Points), "EXTENSION POINT", "TIME PER POD")
 	for _, t := range r.This.Points {
-		p.line("%s\t%.3f ms", t.Point, t.MillisecondsPer)
+		p.Line("%s\t%.3f ms", t.Point, t.MillisecondsPer)
 	}
 	return p.String()
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
 func buildCommand(u *ui) *cli.Command {
@@ -18,7 +18,7 @@ func buildCommand(u *ui) *cli.Command {
 		Description: "The source is the Go module of the release, the compiler the version that the release names. The " +
 			"same input gives the same image. With a registry: --tag REPOSITORY:TAG --push. Without a registry: --busybox " +
 			"PATH with --load or --archive.",
-		UsageText: examples("pmk-sched build --branch v1.24.3 --tag registry.example.com/kube-scheduler:v1.24.3 --push",
+		UsageText: command.Examples("pmk-sched build --branch v1.24.3 --tag registry.example.com/kube-scheduler:v1.24.3 --push",
 			"pmk-sched build --branch v1.24.3 --busybox /bin/busybox --with builtin:timestamp --load containerd",
 			"pmk-sched build --branches v1.29,v1.34 -f pmk-sched.yaml --push --index releases.yaml"),
 		Flags: []cli.Flag{
@@ -67,7 +67,7 @@ func buildCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "vex", Usage: "write vulnerabilities that are not called to `FILE` as CycloneDX VEX"},
 			&cli.BoolFlag{Name: "self", Usage: "pack this pmk-sched itself, for the pods of replace --all-nodes"},
 			&cli.BoolFlag{Name: "keep", Usage: "keep the generated Go module and print its path"},
-			outputFlag("archive"),
+			command.OutputFlag("archive"),
 		},
 		Action: func(c *cli.Context) error {
 			if c.IsSet("branches") || c.IsSet("index") {
@@ -87,42 +87,25 @@ func buildCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			result, err := pack.Run(c.Context, request, u.session)
+			result, err := pack.Run(c.Context, request, u.Session)
 			if err != nil {
 				return err
 			}
-			return errors.Join(u.data(c.String("output"), result, buildTable(result)), result.Vulnerable())
+			return errors.Join(u.Data(c.String("output"), result, buildTable(result)), result.Vulnerable())
 		},
-	}
-}
-
-func readBuildSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
-	return spec.Read(spec.Flags{File: c.String("file"), Stdin: u.in, Branch: c.String("branch"), Version: ownVersion()})
-}
-
-func readBuildFlags(c *cli.Context) spec.BuildFlags {
-	return spec.BuildFlags{
-		Source: c.String("source"), Go: c.String("go"), Platforms: c.StringSlice("platform"), Base: c.String("base"),
-		Busybox: c.String("busybox"), Tag: c.String("tag"),
-		Archives: c.StringSlice("archive"), Load: c.StringSlice("load"), Push: c.Bool("push"), Binary: c.String("binary"),
-		With: c.StringSlice("with"), Imports: c.StringSlice("import"), Nearest: c.Bool("nearest"), Keep: c.Bool("keep"),
-		SignKey: c.String("sign-key"), SignName: c.String("sign-name"),
-		SBOM: c.String("sbom"), Provenance: c.String("provenance"),
-		Vulnerabilities: c.String("vulnerabilities"), VEX: c.String("vex"),
-		Extender: c.Bool("extender"), Lock: c.Bool("lock"), Locked: c.Bool("locked"), Set: c.LocalFlagNames(),
 	}
 }
 
 func buildTable(r *pack.Result) string {
 	var p printer
-	p.row("image", r.Reference)
-	p.facts("digest", r.Digest, "base", r.Base, "release", r.Release, "asked for", r.Asked, "rules", r.Rules,
+	p.Row("image", r.Reference)
+	p.Facts("digest", r.Digest, "base", r.Base, "release", r.Release, "asked for", r.Asked, "rules", r.Rules,
 		"platforms", strings.Join(r.Platforms, ", "), "go", r.Go, "the release names go", r.GoNamed, "source", r.Source,
 		"plugins", strings.Join(pack.PluginNames(r.Plugins), ", "),
 		"written", strings.Join(r.Written, ", "), "module", r.Module)
 	for _, v := range r.Called() {
-		p.row()
-		p.facts("calls", v.ID+" "+v.Summary, "in", v.Module+" "+v.Version, "fixed in", v.Fixed,
+		p.Row()
+		p.Facts("calls", v.ID+" "+v.Summary, "in", v.Module+" "+v.Version, "fixed in", v.Fixed,
 			"path", strings.Join(v.Path, " → "))
 	}
 	return p.String()

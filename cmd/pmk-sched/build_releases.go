@@ -23,28 +23,28 @@ func buildReleases(c *cli.Context, u *ui) error {
 		return err
 	}
 	sp, err := spec.Read(spec.Flags{
-		File: c.String("file"), Stdin: u.in, Plugins: c.StringSlice("with"), Version: ownVersion(),
-		CacheDir: u.session.CacheDir,
+		File: c.String("file"), Stdin: u.In, Plugins: c.StringSlice("with"), Version: ownVersion(),
+		CacheDir: u.Session.CacheDir,
 	})
 	if err != nil {
 		return err
 	}
-	built, err := lifecycle.BuildReleases(c.Context, u.session, sp, lifecycle.ReleasesOptions{
+	built, err := lifecycle.BuildReleases(c.Context, u.Session, sp, lifecycle.ReleasesOptions{
 		Branches: strings.Split(c.String("branches"), ","), Build: readBuildFlags(c), Index: c.String("index"),
 	})
 	if err != nil {
 		return err
 	}
-	return u.data(c.String("output"), built, releasesTable(built))
+	return u.Data(c.String("output"), built, releasesTable(built))
 }
 
 func releasesTable(r *lifecycle.BuiltReleases) string {
 	var p printer
-	p.row("RELEASE", "IMAGE", "DIGEST", "GO", "PLUGINS", "CACHED")
+	p.Row("RELEASE", "IMAGE", "DIGEST", "GO", "PLUGINS", "CACHED")
 	for _, b := range r.Releases {
-		p.row(b.Release, b.Reference, b.Digest, b.Go, strings.Join(pack.PluginNames(b.Plugins), ","), b.Cached)
+		p.Row(b.Release, b.Reference, b.Digest, b.Go, strings.Join(pack.PluginNames(b.Plugins), ","), b.Cached)
 	}
-	p.row()
-	p.facts("index", r.Index, "artifact", r.Artifact)
+	p.Row()
+	p.Facts("index", r.Index, "artifact", r.Artifact)
 	return p.String()
 }

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"slices"
-
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
-	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 func checkCommand(u *ui) *cli.Command {
@@ -16,12 +13,12 @@ func checkCommand(u *ui) *cli.Command {
 		Name: "check", Usage: "check whether the cluster accepts the scheduler: permissions, namespace, port",
 		Description: "Changes nothing. Known problems of the release that affect the configuration are warnings, with the " +
 			"release that fixes them. The exit status is 3 if a check fails.",
-		UsageText: examples("pmk-sched check -f pmk-sched.yaml",
+		UsageText: command.Examples("pmk-sched check -f pmk-sched.yaml",
 			"pmk-sched check --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3 -o json"),
 		Flags: schedulerFlags(
 			&cli.StringFlag{Name: "autoscaler",
 				Usage: "warn about decisions that differ from `NAME`: cluster-autoscaler or karpenter"},
-			outputFlag("")),
+			command.OutputFlag("")),
 		Action: func(c *cli.Context) error {
 			autoscaler, err := readAutoscaler(c, "autoscaler")
 			if err != nil {
@@ -31,11 +28,11 @@ func checkCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			outcomes, failed := lifecycle.Check(c.Context, u.session, sp, autoscaler)
+			outcomes, failed := lifecycle.Check(c.Context, u.Session, sp, autoscaler)
 			if outcomes == nil && failed != nil {
 				return failed
 			}
-			if err := u.data(c.String("output"), outcomes, outcomeTable(outcomes)); err != nil {
+			if err := u.Data(c.String("output"), outcomes, outcomeTable(outcomes)); err != nil {
 				return err
 			}
 			return failed
@@ -43,19 +40,10 @@ func checkCommand(u *ui) *cli.Command {
 	}
 }
 
-// readAutoscaler returns the autoscaler that a flag names; it is empty if the flag is not set.
-func readAutoscaler(c *cli.Context, flag string) (profiles.Autoscaler, error) {
-	name := c.String(flag)
-	if c.IsSet(flag) && !slices.Contains(profiles.Autoscalers(), name) {
-		return "", problem.Invalidf("", "invalid --%s %q: must be cluster-autoscaler or karpenter", flag, name)
-	}
-	return profiles.Autoscaler(name), nil
-}
-
 func outcomeTable(outcomes []preflight.Outcome) string {
 	var p printer
 	for _, o := range outcomes {
-		p.row(o.Status, o.Description, o.Detail)
+		p.Row(o.Status, o.Description, o.Detail)
 	}
 	return p.String()
 }

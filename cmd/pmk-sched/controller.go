@@ -7,14 +7,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/controller"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -31,7 +30,7 @@ func controllerRenderCommand(u *ui) *cli.Command {
 		Description: "Prints the Namespace, the CustomResourceDefinition, a ServiceAccount with its permissions, and the " +
 			"Deployment, for `kubectl apply`. With --namespace the namespace must exist. With --branch it works without a " +
 			"cluster.",
-		UsageText: examples(
+		UsageText: command.Examples(
 			"pmk-sched controller render --image registry.example.com/pmk-sched:v1 --to-file controller.yaml",
 			"pmk-sched controller render --image r.example.com/pmk-sched:v1 --allow-repository r.example.com",
 		),
@@ -41,10 +40,10 @@ func controllerRenderCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the API server, to work without a cluster",
 				DefaultText: "the API server's"},
 			controllerKeyFlag(), allowRepositoryFlag(),
-			toFileFlag(), outputFlag("to-file", "yaml", "json", "table"),
+			toFileFlag(), command.OutputFlag("to-file", "yaml", "json", "table"),
 		},
 		Action: func(c *cli.Context) (err error) {
-			o := controller.ManifestOptions{Namespace: cmp.Or(u.namespace, controller.DefaultNamespace),
+			o := controller.ManifestOptions{Namespace: cmp.Or(u.Namespace, controller.DefaultNamespace),
 				Image: c.String("image"), Replicas: c.Int("replicas")}
 			if o.Image == "" {
 				return problem.Invalidf("an image with pmk-sched is part of each release of pmk-sched", "--image is required")
@@ -101,18 +100,8 @@ func readBounds(c *cli.Context) (bounds session.Bounds, err error) {
 	return bounds, nil
 }
 
-// readRequiredKey returns the key from --require-signature for a command that knows no recorded
-// key, which the value none would lift.
-func readRequiredKey(c *cli.Context) (string, error) {
-	key, err := spec.ReadKey(c.String("require-signature"))
-	if key == v1alpha1.NoSignature {
-		return "", problem.Invalidf("", "invalid --require-signature %s: must be a public key", key)
-	}
-	return key, err
-}
-
 func serverRelease(u *ui) (versions.Release, error) {
-	cfg, err := u.session.Connect()
+	cfg, err := u.Session.Connect()
 	if err != nil {
 		return versions.Release{}, err
 	}
@@ -125,7 +114,7 @@ func controllerRunCommand(u *ui) *cli.Command {
 		Description: "Deploys the CustomScheduler objects of the namespace as deploy does, with the image for the release " +
 			"of the API server, and follows its upgrades. Each change is verified with a pod, and undone if that fails. " +
 			"Changes of others to the objects of a scheduler are reverted. It never builds an image.",
-		UsageText: examples("pmk-sched controller run --namespace schedulers",
+		UsageText: command.Examples("pmk-sched controller run --namespace schedulers",
 			"pmk-sched controller run --leader-elect=false --metrics-address 0 --log-level info"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "metrics-address", Usage: "`ADDRESS` of the metrics, 0 for none", Value: ":8080"},
@@ -140,11 +129,11 @@ func controllerRunCommand(u *ui) *cli.Command {
 		Action: func(c *cli.Context) error {
 			run := rollout(c)
 			var err error
-			if u.session.Bounds, err = readBounds(c); err != nil {
+			if u.Session.Bounds, err = readBounds(c); err != nil {
 				return err
 			}
-			return controller.Run(c.Context, u.session, controller.Options{
-				Namespace:      cmp.Or(u.namespace, controller.DefaultNamespace),
+			return controller.Run(c.Context, u.Session, controller.Options{
+				Namespace:      cmp.Or(u.Namespace, controller.DefaultNamespace),
 				MetricsAddress: c.String("metrics-address"), HealthAddress: c.String("health-address"),
 				LeaderElect: c.Bool("leader-elect"), Interval: c.Duration("interval"), Workers: c.Int("workers"),
 				Timeout: run.Timeout, StableFor: run.StableFor, Version: ownVersion(),

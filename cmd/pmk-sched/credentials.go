@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
@@ -22,22 +23,22 @@ func credentialsShowCommand(u *ui) *cli.Command {
 		Name: "show", Usage: "show mode, subject, issuer, expiry and location of the credentials",
 		Description: "Keys and tokens are not printed. With credentials hostpath each node has its own file, which is read " +
 			"if this is a control-plane node.",
-		UsageText: examples("pmk-sched credentials show --name my-scheduler",
+		UsageText: command.Examples("pmk-sched credentials show --name my-scheduler",
 			"pmk-sched credentials show --name my-scheduler -o json"),
-		Flags: []cli.Flag{nameFlag("scheduler"), fileFlag(), outputFlag("")},
+		Flags: []cli.Flag{nameFlag("scheduler"), fileFlag(), command.OutputFlag("")},
 		Action: func(c *cli.Context) error {
 			sp, err := readName(c, u)
 			if err != nil {
 				return err
 			}
-			report, err := lifecycle.Credentials(c.Context, u.session, sp.Name, sp.Namespace)
+			report, err := lifecycle.Credentials(c.Context, u.Session, sp.Name, sp.Namespace)
 			if err != nil {
 				return err
 			}
 			if report.Unknown != "" {
-				u.warn("subject and expiry are unknown: " + report.Unknown)
+				u.Warn("subject and expiry are unknown: " + report.Unknown)
 			}
-			return u.data(c.String("output"), report, credentialsTable(report))
+			return u.Data(c.String("output"), report, credentialsTable(report))
 		},
 	}
 }
@@ -48,7 +49,7 @@ func credentialsTable(r *deploy.CredentialsReport) string {
 		expires = instant(*r.Expires)
 	}
 	var p printer
-	p.pairs("Mode", orDash(r.Mode), "Subject", orDash(r.Subject), "Issuer", orDash(r.Issuer), "Expires", orDash(expires),
+	p.Pairs("Mode", orDash(r.Mode), "Subject", orDash(r.Subject), "Issuer", orDash(r.Issuer), "Expires", orDash(expires),
 		"API server", orDash(r.Server), "Held by", orDash(r.Source),
 		"Kubeconfig in the pod", orDash(r.File), "Renewal", orDash(r.Renewal))
 	return p.String()
@@ -62,30 +63,30 @@ func credentialsRefreshCommand(u *ui) *cli.Command {
 			"schedules. With --csr the cluster signs a new certificate. The request is approved if you have the permission; " +
 			"otherwise the command prints how to approve it and waits. Credentials serviceaccount and hostpath renew " +
 			"automatically: the command prints how, and the state of each pod.",
-		UsageText: examples("pmk-sched credentials refresh --name my-scheduler",
+		UsageText: command.Examples("pmk-sched credentials refresh --name my-scheduler",
 			"pmk-sched credentials refresh --name my-scheduler --csr"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
 			&cli.BoolFlag{Name: "csr", Usage: "request a certificate with a CertificateSigningRequest"},
 			timeoutFlag(defaultTimeout, "the certificate, and for the scheduler"), stableForFlag(10 * time.Second),
-			outputFlag(""),
+			command.OutputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			sp, err := readName(c, u)
 			if err != nil {
 				return err
 			}
-			done, err := lifecycle.RefreshCredentials(c.Context, u.session, sp, lifecycle.RefreshOptions{
+			done, err := lifecycle.RefreshCredentials(c.Context, u.Session, sp, lifecycle.RefreshOptions{
 				Request: c.Bool("csr"), RunOptions: rollout(c),
 			})
 			if err != nil {
 				return err
 			}
 			if done.Refreshed {
-				u.say("scheduler %s uses the new certificate (revision %d), which expires on %s",
+				u.Say("scheduler %s uses the new certificate (revision %d), which expires on %s",
 					sp.Name, done.Revision, done.Expires.UTC().Format(time.RFC3339))
 			}
-			return u.data(c.String("output"), done, refreshText(done))
+			return u.Data(c.String("output"), done, refreshText(done))
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
@@ -16,34 +17,34 @@ func deployCommand(u *ui) *cli.Command {
 			"again changes only objects that differ; without -f, --config and --preset it keeps the settings of the deployed " +
 			"scheduler that no flag changes. If the scheduler does not become ready, its last log lines are printed " +
 			"and the previous revision is restored.",
-		UsageText: examples("pmk-sched deploy --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3",
+		UsageText: command.Examples("pmk-sched deploy --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3",
 			"pmk-sched deploy -f pmk-sched.yaml --dry-run",
 			"pmk-sched deploy --name my-scheduler --image localhost/kube-scheduler:v1.24.3 --preset binpack"),
 		Flags: schedulerFlags(
 			&cli.BoolFlag{Name: "dry-run", Usage: "run all checks and print the changes without making them"},
 			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed deployment"},
 			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10*time.Second),
-			outputFlag("")),
+			command.OutputFlag("")),
 		Action: func(c *cli.Context) error {
 			sp, err := readSpec(c, u)
 			if err != nil {
 				return err
 			}
 			if c.Bool("dry-run") {
-				changes, err := lifecycle.DryRun(c.Context, u.session, sp)
+				changes, err := lifecycle.DryRun(c.Context, u.Session, sp)
 				if err != nil {
 					return err
 				}
-				u.say("dry run: nothing was changed")
-				return u.data(c.String("output"), deploy.Outcome{Changes: changes}, changes.String())
+				u.Say("dry run: nothing was changed")
+				return u.Data(c.String("output"), deploy.Outcome{Changes: changes}, changes.String())
 			}
-			plan, outcome, err := lifecycle.Deploy(c.Context, u.session, sp, rollout(c))
+			plan, outcome, err := lifecycle.Deploy(c.Context, u.Session, sp, rollout(c))
 			if err != nil {
 				return err
 			}
-			u.say("scheduler %s is deployed (revision %d); verify it with `%s`", plan.Name, outcome.Revision,
+			u.Say("scheduler %s is deployed (revision %d); verify it with `%s`", plan.Name, outcome.Revision,
 				plan.Command("verify"))
-			return u.data(c.String("output"), outcome, outcome.Changes.String())
+			return u.Data(c.String("output"), outcome, outcome.Changes.String())
 		},
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
@@ -22,18 +23,18 @@ func detectCommand(u *ui) *cli.Command {
 			"free port; on a control-plane node also the scheduler's own credentials. Known problems of the release are " +
 			"printed with the condition under which they matter. Changes nothing. A warning is printed for everything that " +
 			"cannot be read.",
-		UsageText: examples("pmk-sched detect", "pmk-sched detect --context staging -o json"),
-		Flags:     []cli.Flag{nameFlag("scheduler"), outputFlag("")},
+		UsageText: command.Examples("pmk-sched detect", "pmk-sched detect --context staging -o json"),
+		Flags:     []cli.Flag{nameFlag("scheduler"), command.OutputFlag("")},
 		Action: func(c *cli.Context) error {
 			sp, err := spec.Read(nameFlags(c, u))
 			if err != nil {
 				return err
 			}
-			info, err := lifecycle.Inspect(c.Context, u.session, sp.Name, sp.Namespace)
+			info, err := lifecycle.Inspect(c.Context, u.Session, sp.Name, sp.Namespace)
 			if err != nil {
 				return err
 			}
-			return u.data(c.String("output"), info, infoTable(info))
+			return u.Data(c.String("output"), info, infoTable(info))
 		},
 	}
 }
@@ -42,7 +43,7 @@ func detectCommand(u *ui) *cli.Command {
 // default scheduler's pods, the deployed schedulers and warnings.
 func infoTable(i *inspect.Info) string {
 	var p printer
-	p.pairs("Server", joinNonEmpty(i.Server.Version, i.Server.URL, i.Server.Platform),
+	p.Pairs("Server", joinNonEmpty(i.Server.Version, i.Server.URL, i.Server.Platform),
 		"Distribution", i.Distribution+", layout "+i.Layout,
 		"Build from", joinNonEmpty(i.Source.Module, prefixed("Go ", i.Source.Go)),
 		"Configuration", joinNonEmpty(orDash(i.Configuration.APIVersion),
@@ -51,37 +52,37 @@ func infoTable(i *inspect.Info) string {
 		"Default scheduler", joinNonEmpty(i.Scheduler.Runs, prefixed("leader ", i.Scheduler.Lease.Holder)),
 		"Port to use", portFact(i), "Ports taken", orDash(takenFact(i)))
 	if i.Gangs != nil {
-		p.row("Gangs", i.Gangs)
+		p.Row("Gangs", i.Gangs)
 	}
 	p.credentials(i.Credentials)
 	p.hosted(i.Hosted)
 	if layout, _ := inspect.LayoutNamed(i.Layout); layout.Owner != "" {
-		p.row("Not possible", "replace: the default scheduler belongs to "+layout.Owner)
-		p.row("", "to change it, "+layout.Setting)
+		p.Row("Not possible", "replace: the default scheduler belongs to "+layout.Owner)
+		p.Row("", "to change it, "+layout.Setting)
 	}
-	p.head(len(i.ControlPlane.Nodes), "CONTROL-PLANE NODE", "READY", "KUBELET", "PLATFORM", "ADDRESS", "TAINTS")
+	p.Head(len(i.ControlPlane.Nodes), "CONTROL-PLANE NODE", "READY", "KUBELET", "PLATFORM", "ADDRESS", "TAINTS")
 	for _, n := range i.ControlPlane.Nodes {
 		taints := joined(n.Taints, ", ", inspect.Taint.String)
-		p.row(n.Name, n.Ready, n.KubeletVersion, n.OS+"/"+n.Architecture, orDash(n.Address), orDash(taints))
+		p.Row(n.Name, n.Ready, n.KubeletVersion, n.OS+"/"+n.Architecture, orDash(n.Address), orDash(taints))
 	}
-	p.head(len(i.Scheduler.Pods), "DEFAULT SCHEDULER", "READY", "NODE", "PORTS", "IMAGE", "FLAGS")
+	p.Head(len(i.Scheduler.Pods), "DEFAULT SCHEDULER", "READY", "NODE", "PORTS", "IMAGE", "FLAGS")
 	for _, pod := range i.Scheduler.Pods {
 		ports := joined(pod.Ports, ",", strconv.Itoa)
-		p.row(pod.Name, pod.Ready, pod.Node, orDash(ports), pod.Image, orDash(flagList(pod.Command)))
+		p.Row(pod.Name, pod.Ready, pod.Node, orDash(ports), pod.Image, orDash(flagList(pod.Command)))
 	}
-	p.head(len(i.Scheduler.Deployed), "DEPLOYED SCHEDULER", "NAMESPACE", "RELEASE", "DUE", "IMAGE", "CERTIFICATE EXPIRES")
+	p.Head(len(i.Scheduler.Deployed), "DEPLOYED SCHEDULER", "NAMESPACE", "RELEASE", "DUE", "IMAGE", "CERTIFICATE EXPIRES")
 	for _, d := range i.Scheduler.Deployed {
-		p.row(d.Name, d.Namespace, orDash(d.Release), orDash(d.Due), d.Image, expiry(d.Certificate))
+		p.Row(d.Name, d.Namespace, orDash(d.Release), orDash(d.Due), d.Image, expiry(d.Certificate))
 	}
-	p.head(len(i.KnownProblems), "KNOWN PROBLEMS")
+	p.Head(len(i.KnownProblems), "KNOWN PROBLEMS")
 	for _, known := range i.KnownProblems {
-		p.row("- " + problemOwner(known) + ": " + known.String())
+		p.Row("- " + problemOwner(known) + ": " + known.String())
 	}
-	p.head(len(i.Warnings), "WARNINGS")
+	p.Head(len(i.Warnings), "WARNINGS")
 	for _, warning := range i.Warnings {
-		p.row("- " + warning)
+		p.Row("- " + warning)
 	}
-	p.line("\n%d requests to the API server", i.Requests)
+	p.Line("\n%d requests to the API server", i.Requests)
 	return p.String()
 }
 
@@ -154,28 +155,28 @@ func (p *printer) hosted(h *inspect.Hosted) {
 	}
 	label := "Not possible"
 	for _, text := range h.Impossible {
-		p.row(label, text)
+		p.Row(label, text)
 		label = ""
 	}
 	label = "Not known"
 	for _, text := range h.Unknown {
-		p.row(label, text)
+		p.Row(label, text)
 		label = ""
 	}
-	p.row("To deploy", h.Command)
+	p.Row("To deploy", h.Command)
 }
 
 func (p *printer) credentials(found inspect.Credentials) {
 	if found.Kubeconfig == "" {
-		p.row("Credentials", "none: not on a control-plane node")
+		p.Row("Credentials", "none: not on a control-plane node")
 		return
 	}
-	p.row("Credentials", joinNonEmpty(found.Kubeconfig, found.Server))
+	p.Row("Credentials", joinNonEmpty(found.Kubeconfig, found.Server))
 	if found.Subject != "" {
-		p.row("", "user "+found.User+", certificate "+found.Subject)
+		p.Row("", "user "+found.User+", certificate "+found.Subject)
 	}
 	if found.Expires != nil {
-		p.row("", "expires "+instant(*found.Expires))
+		p.Row("", "expires "+instant(*found.Expires))
 	}
 }
 

@@ -16,7 +16,7 @@ func printInfo(t *testing.T, info *inspect.Info) string {
 	t.Helper()
 	var out bytes.Buffer
 	u := newUI(nil, &out, &out)
-	if err := u.data("table", info, infoTable(info)); err != nil {
+	if err := u.Data("table", info, infoTable(info)); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

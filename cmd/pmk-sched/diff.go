@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
@@ -16,26 +17,26 @@ func diffCommand(u *ui) *cli.Command {
 			"installed is compared with the chart that render --helm-chart writes. The exit status is 3 if there are " +
 			"differences. With --revision it prints the changes that `rollback` would make; of the other flags, only flags " +
 			"that name the scheduler apply then.",
-		UsageText: examples("pmk-sched diff -f pmk-sched.yaml",
+		UsageText: command.Examples("pmk-sched diff -f pmk-sched.yaml",
 			"pmk-sched diff --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3 -o json",
 			"pmk-sched diff --name my-scheduler --revision 3"),
 		Flags: schedulerFlags(
 			&cli.IntFlag{
 				Name: "revision", Usage: "compare with `REVISION`, see `pmk-sched history`", Action: validRevision("revision"),
 			},
-			outputFlag("")),
+			command.OutputFlag("")),
 		Action: func(c *cli.Context) error {
 			changes, err := differences(c, u)
 			if err != nil {
 				return err
 			}
-			if err := u.data(c.String("output"), changes, diffText(changes)); err != nil {
+			if err := u.Data(c.String("output"), changes, diffText(changes)); err != nil {
 				return err
 			}
 			if changes.Changed() {
-				return &exitError{status: statusCheckFailed}
+				return &command.ExitError{Status: command.StatusCheckFailed}
 			}
-			u.say("no changes")
+			u.Say("no changes")
 			return nil
 		},
 	}
@@ -47,7 +48,7 @@ func differences(c *cli.Context, u *ui) (apply.ChangeSet, error) {
 		if err != nil {
 			return nil, err
 		}
-		return lifecycle.Diff(c.Context, u.session, sp)
+		return lifecycle.Diff(c.Context, u.Session, sp)
 	}
 	for _, flag := range c.Command.Flags {
 		name := flag.Names()[0]
@@ -62,7 +63,7 @@ func differences(c *cli.Context, u *ui) (apply.ChangeSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return lifecycle.DiffRevision(c.Context, u.session, sp, c.Int("revision"))
+	return lifecycle.DiffRevision(c.Context, u.Session, sp, c.Int("revision"))
 }
 
 // diffText is the differences, followed by a line for each object that would be deleted.

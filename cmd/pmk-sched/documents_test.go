@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 )
 
 // Every command line in README.md and docs/ has flags and arguments that the program accepts. The
@@ -46,9 +48,9 @@ func TestCommandsInDocumentsParse(t *testing.T) {
 func parse(t *testing.T, args []string) error {
 	t.Helper()
 	u := newUI(strings.NewReader(""), io.Discard, &bytes.Buffer{})
-	app := newApp(u, "pmk-sched")
+	app := newProgram(u, "pmk-sched").App
 	app.Writer, app.ErrWriter = io.Discard, io.Discard
-	eachCommand(app, func(_ string, cmd *cli.Command) {
+	command.EachCommand(app, func(_ string, cmd *cli.Command) {
 		if len(cmd.Subcommands) == 0 {
 			cmd.Action = func(*cli.Context) error { return nil }
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain/collect"
@@ -22,27 +23,27 @@ func explainCommand(u *ui) *cli.Command {
 			"\"default\". Changes nothing.\n\n" +
 			"--exact runs the scheduler itself, as `simulate` does, and shows for each node which plugin or extender rejects " +
 			"it or how it is scored.",
-		UsageText: examples("pmk-sched explain web-0",
+		UsageText: command.Examples("pmk-sched explain web-0",
 			"pmk-sched explain -n shop -o json web-0",
 			"pmk-sched explain --exact --snapshot cluster.tar.gz --node worker-7 -n shop web-0"),
-		Flags: append([]cli.Flag{outputFlag("")}, exactFlags()...),
+		Flags: append([]cli.Flag{command.OutputFlag("")}, exactFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {
-				return problem.Invalidf(seeHelp(c), "the name of a pod is required")
+				return problem.Invalidf(command.SeeHelp(c), "the name of a pod is required")
 			}
-			namespace, pod := cmp.Or(u.namespace, metav1.NamespaceDefault), c.Args().First()
+			namespace, pod := cmp.Or(u.Namespace, metav1.NamespaceDefault), c.Args().First()
 			if c.Bool("exact") {
 				return explainExactly(c, u, namespace, pod)
 			}
 			if err := requireExact(c); err != nil {
 				return err
 			}
-			report, err := collect.Explain(c.Context, u.session, namespace, pod)
+			report, err := collect.Explain(c.Context, u.Session, namespace, pod)
 			if err != nil {
 				return err
 			}
-			u.warn(report.Unknown...)
-			return u.data(c.String("output"), report, explainTable(report))
+			u.Warn(report.Unknown...)
+			return u.Data(c.String("output"), report, explainTable(report))
 		},
 	}
 }
@@ -56,15 +57,15 @@ func explainTable(r *explain.Report) string {
 	case explain.Missing:
 		state = "does not exist"
 	}
-	p.line("pod %s/%s %s: %s\n", r.Namespace, r.Pod, state, oneLine(r.Summary))
-	p.row("NODES", "CAUSE", "BY", "REASON")
+	p.Line("pod %s/%s %s: %s\n", r.Namespace, r.Pod, state, oneLine(r.Summary))
+	p.Row("NODES", "CAUSE", "BY", "REASON")
 	var fixes []string
 	for _, f := range r.Findings {
 		nodes := "-"
 		if f.Nodes > 0 {
 			nodes = fmt.Sprintf("%d/%d", f.Nodes, r.Nodes)
 		}
-		p.row(nodes, f.Cause, orDash(f.By), oneLine(f.Text))
+		p.Row(nodes, f.Cause, orDash(f.By), oneLine(f.Text))
 		if f.Fix != "" {
 			fixes = append(fixes, oneLine(f.Fix))
 		}
@@ -73,12 +74,12 @@ func explainTable(r *explain.Report) string {
 	if r.State != explain.Pending {
 		remedies = "what to do:"
 	}
-	p.head(len(fixes), remedies)
+	p.Head(len(fixes), remedies)
 	for _, fix := range fixes {
-		p.row("- " + fix)
+		p.Row("- " + fix)
 	}
 	if r.Message != "" {
-		p.line("\nmessage of scheduler %s:\n%s", r.Scheduler, r.Message)
+		p.Line("\nmessage of scheduler %s:\n%s", r.Scheduler, r.Message)
 	}
 	return p.String()
 }

@@ -26,14 +26,14 @@ func explainExactly(c *cli.Context, u *ui, namespace, pod string) error {
 	if err != nil {
 		return err
 	}
-	result, err := simulate.Explain(c.Context, u.session, simulate.ExplainRequest{
+	result, err := simulate.Explain(c.Context, u.Session, simulate.ExplainRequest{
 		Input: in, Namespace: namespace, Pod: pod, Node: c.String("node"),
 	})
 	if err != nil {
 		return err
 	}
-	u.warn(result.Notes...)
-	return u.data(c.String("output"), result, exactTable(result))
+	u.Warn(result.Notes...)
+	return u.Data(c.String("output"), result, exactTable(result))
 }
 
 // requireExact returns an error if a flag for `explain --exact` was given without it.
@@ -68,21 +68,21 @@ func (p *printer) outcome(r *decision.Result) {
 	pod := "pod " + r.Namespace + "/" + r.Pod
 	switch {
 	case r.Node == "":
-		p.line("%s fits on no node: %s", pod, oneLine(r.Message))
+		p.Line("%s fits on no node: %s", pod, oneLine(r.Message))
 	case len(r.Evicted) > 0:
-		p.line("%s goes to node %s after the eviction of %s", pod, r.Node, strings.Join(r.Evicted, ", "))
+		p.Line("%s goes to node %s after the eviction of %s", pod, r.Node, strings.Join(r.Evicted, ", "))
 	default:
-		p.line("%s goes to node %s", pod, r.Node)
+		p.Line("%s goes to node %s", pod, r.Node)
 	}
 	if r.From != "" && r.From != r.Node {
-		p.line("it is on node %s now", r.From)
+		p.Line("it is on node %s now", r.From)
 	}
-	p.line("scheduler %s %s: %d nodes, %d refused, %d scored", r.Scheduler, r.Release, len(r.Nodes), refused, scored)
+	p.Line("scheduler %s %s: %d nodes, %d refused, %d scored", r.Scheduler, r.Release, len(r.Nodes), refused, scored)
 	if left := len(r.Nodes) - refused; scored == 0 && left > 0 && r.Node != "" && len(r.Evicted) == 0 {
-		p.line("nodes are not scored if only one is left")
+		p.Line("nodes are not scored if only one is left")
 	}
 	if len(r.Tied) > 0 {
-		p.line("%d nodes have the best score, one of them is selected at random: %s", len(r.Tied), firstNames(r.Tied))
+		p.Line("%d nodes have the best score, one of them is selected at random: %s", len(r.Tied), firstNames(r.Tied))
 	}
 }
 
@@ -100,10 +100,10 @@ func (p *printer) scores(r *decision.Result) {
 			best = append(best, n)
 		}
 	}
-	p.head(len(best), "RANK", "NODE", "SCORE", "SCORES (WEIGHTED)")
+	p.Head(len(best), "RANK", "NODE", "SCORE", "SCORES (WEIGHTED)")
 	for i, n := range best {
 		scores := joined(n.Scores, ", ", func(s decision.Score) string { return fmt.Sprintf("%s %d", s.By, s.Score) })
-		p.row(i+1, n.Name, *n.Score, scores)
+		p.Row(i+1, n.Name, *n.Score, scores)
 	}
 }
 
@@ -111,15 +111,15 @@ func (p *printer) refusals(r *decision.Result) {
 	if len(r.Refusals) == 0 {
 		return
 	}
-	p.row()
-	p.row("REFUSED BY", "NODES", "ONLY BY IT", "REASON")
+	p.Row()
+	p.Row("REFUSED BY", "NODES", "ONLY BY IT", "REASON")
 	for _, refusal := range r.Refusals {
-		p.row(refusal.By, refusal.Nodes, refusal.Only, orDash(oneLine(strings.Join(refusal.Reasons, "; "))))
+		p.Row(refusal.By, refusal.Nodes, refusal.Only, orDash(oneLine(strings.Join(refusal.Reasons, "; "))))
 	}
 	refused := slices.DeleteFunc(slices.Clone(r.Nodes), func(n decision.Node) bool { return len(n.Refused) == 0 })
-	p.head(len(refused), "REFUSED NODE", "BY")
+	p.Head(len(refused), "REFUSED NODE", "BY")
 	for _, n := range first(refused) {
-		p.row(n.Name, strings.Join(n.Refused, ", "))
+		p.Row(n.Name, strings.Join(n.Refused, ", "))
 	}
 	p.more(len(refused))
 }
@@ -130,24 +130,24 @@ func (p *printer) chosen(c *decision.Chosen) {
 	}
 	switch c.Outcome {
 	case decision.Selected:
-		p.line("\nnode %s is selected", c.Node)
+		p.Line("\nnode %s is selected", c.Node)
 	case decision.Tied:
-		p.line("\nnode %s has the best score as well: the scheduler selects one at random", c.Node)
+		p.Line("\nnode %s has the best score as well: the scheduler selects one at random", c.Node)
 	case decision.Refused:
-		p.line("\nfor node %s to be selected, each of these has to accept it:", c.Node)
+		p.Line("\nfor node %s to be selected, each of these has to accept it:", c.Node)
 		for _, refusal := range c.Refusals {
 			p.refusal(refusal, c.Fixes)
 		}
 		return
 	case decision.Unscored:
-		p.line("\nnode %s was not scored", c.Node)
+		p.Line("\nnode %s was not scored", c.Node)
 		return
 	default:
-		p.line("\nnode %s lacks %d points: %s has the best score", c.Node, c.Lacks, c.Best)
+		p.Line("\nnode %s lacks %d points: %s has the best score", c.Node, c.Lacks, c.Best)
 	}
-	p.head(len(c.Differences), "BY", "WEIGHT", c.Node, c.Best, "DIFFERENCE")
+	p.Head(len(c.Differences), "BY", "WEIGHT", c.Node, c.Best, "DIFFERENCE")
 	for _, d := range c.Differences {
-		p.line("%s\t%d\t%d\t%d\t%+d", d.By, d.Weight, d.Score, d.Best, d.Score-d.Best)
+		p.Line("%s\t%d\t%d\t%d\t%+d", d.By, d.Weight, d.Score, d.Best, d.Score-d.Best)
 	}
 	p.changes(c)
 }
@@ -157,11 +157,11 @@ func (p *printer) refusal(refusal decision.Refusal, fixes []decision.Fix) {
 	for _, f := range fixes {
 		if f.By == refusal.By {
 			computed = true
-			p.line("- %s: %s: %s", f.By, oneLine(f.Text), oneLine(f.Fix))
+			p.Line("- %s: %s: %s", f.By, oneLine(f.Text), oneLine(f.Fix))
 		}
 	}
 	if !computed {
-		p.line("- %s: %s", refusal.By, cmp.Or(oneLine(strings.Join(refusal.Reasons, "; ")), "no reason given"))
+		p.Line("- %s: %s", refusal.By, cmp.Or(oneLine(strings.Join(refusal.Reasons, "; ")), "no reason given"))
 	}
 }
 
@@ -170,15 +170,15 @@ func (p *printer) changes(c *decision.Chosen) {
 		return
 	}
 	if len(c.Changes) == 0 {
-		p.line("\nno weight of one plugin alone makes %s win", c.Node)
+		p.Line("\nno weight of one plugin alone makes %s win", c.Node)
 		return
 	}
-	p.line("\n%s would win with one of these:", c.Node)
+	p.Line("\n%s would win with one of these:", c.Node)
 	for _, change := range c.Changes {
 		to := "weight " + strconv.FormatInt(change.To, 10)
 		if change.To == 0 {
 			to = "disabled under score"
 		}
-		p.line("- %s: %s instead of weight %d", change.By, to, change.Weight)
+		p.Line("- %s: %s instead of weight %d", change.By, to, change.Weight)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
@@ -57,7 +58,7 @@ func readExtender(c *cli.Context, u *ui) (extenders.Options, []extenders.Schedul
 		Ignorable:  c.String("ignorable"), Sidecar: c.Bool("sidecar"), Replicas: given(c, "replicas", c.Int),
 		Set: c.LocalFlagNames(),
 	})
-	return o, callers(c.StringSlice("for"), u.namespace), err
+	return o, callers(c.StringSlice("for"), u.Namespace), err
 }
 
 func callers(names []string, namespace string) []extenders.SchedulerRef {
@@ -77,7 +78,7 @@ func extenderRenderCommand(u *ui) *cli.Command {
 		Name: "render", Usage: "print the objects that extender deploy would apply",
 		Description: "Prints the objects of the extender, and of each scheduler of --for with the extender wired in. With " +
 			"--branch it works without a cluster. Keys are redacted unless --show-secrets is given.",
-		UsageText: examples(
+		UsageText: command.Examples(
 			"pmk-sched extender render --name my-extender --policy blockall --ignorable=true --branch v1.24.3",
 			"pmk-sched extender render -f extenders.yaml --name my-extender --branch v1.24.3 --to-file out.yaml",
 		),
@@ -86,13 +87,13 @@ func extenderRenderCommand(u *ui) *cli.Command {
 				DefaultText: "the API server's"},
 			toFileFlag(),
 			&cli.BoolFlag{Name: "show-secrets", Usage: "print keys too, so that the output can be applied"},
-			outputFlag("to-file", "yaml", "json", "table")),
+			command.OutputFlag("to-file", "yaml", "json", "table")),
 		Action: func(c *cli.Context) error {
 			o, refs, err := readExtender(c, u)
 			if err != nil {
 				return err
 			}
-			plans, err := lifecycle.PlanExtender(c.Context, u.session, o, refs, c.String("branch"))
+			plans, err := lifecycle.PlanExtender(c.Context, u.Session, o, refs, c.String("branch"))
 			if err != nil {
 				return err
 			}
@@ -120,7 +121,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 			"to the configuration of a scheduler that pmk-sched deployed, --default to the configuration of the default " +
 			"scheduler of this node (as root on a control-plane node, like replace). A test pod proves that the schedulers " +
 			"call the extender. A failure undoes everything.",
-		UsageText: examples(
+		UsageText: command.Examples(
 			"pmk-sched extender deploy --name my-extender --policy blockall --ignorable=true --for my-scheduler",
 			"pmk-sched extender deploy -f extenders.yaml --name my-extender --default --dry-run",
 		),
@@ -130,13 +131,13 @@ func extenderDeployCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", Usage: "run all checks and print the changes without making them"},
 			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed deployment"},
 			timeoutFlag(defaultTimeout, "the pods"), extenderStableForFlag(),
-			yesFlag(), outputFlag("")),
+			yesFlag(), command.OutputFlag("")),
 		Action: func(c *cli.Context) error {
 			o, refs, err := readExtender(c, u)
 			if err != nil {
 				return err
 			}
-			extender, err := replace.NewExtender(c.Context, u.session, o, refs)
+			extender, err := replace.NewExtender(c.Context, u.Session, o, refs)
 			if err != nil {
 				return err
 			}
@@ -150,17 +151,17 @@ func extenderDeployCommand(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				u.say("dry run: nothing was changed")
+				u.Say("dry run: nothing was changed")
 				preview := extenderPreview{Outcome: deploy.Outcome{Changes: changes}}
 				text := changes.String()
 				if node != nil {
 					preview.Default = newPreview(node)
 					text += preview.Default.Diff
 				}
-				return u.data(c.String("output"), preview, text)
+				return u.Data(c.String("output"), preview, text)
 			}
 			if c.Bool("default") {
-				if err := u.confirm(c.Context, c.Bool("yes"),
+				if err := u.Confirm(c.Context, c.Bool("yes"),
 					"wire extender "+o.Name+" into the default scheduler of this node"); err != nil {
 					return err
 				}
@@ -169,12 +170,12 @@ func extenderDeployCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			u.say("extender %s is deployed at %s; remove it with `pmk-sched extender uninstall --name %s`", outcome.Extender,
+			u.Say("extender %s is deployed at %s; remove it with `pmk-sched extender uninstall --name %s`", outcome.Extender,
 				outcome.Address, outcome.Extender)
 			if len(outcome.Schedulers) == 0 {
-				u.say("no scheduler calls it yet: wire it into one with --for NAME, or into the default scheduler with --default")
+				u.Say("no scheduler calls it yet: wire it into one with --for NAME, or into the default scheduler with --default")
 			}
-			return u.data(c.String("output"), outcome, extenderTable(outcome))
+			return u.Data(c.String("output"), outcome, extenderTable(outcome))
 		},
 	}
 }
@@ -194,13 +195,13 @@ func extenderRestartCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "restart", Usage: "roll out new pods of an extender, with another image if one is given",
 		Description: "A new pod is ready before an old one ends. A rollout that does not become ready is undone.",
-		UsageText: examples("pmk-sched extender restart --name my-extender",
+		UsageText: command.Examples("pmk-sched extender restart --name my-extender",
 			"pmk-sched extender restart --name my-extender --image registry.example.com/pmk-extender:v2"),
 		Flags: []cli.Flag{
 			nameFlag("extender"),
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the new image", DefaultText: "the current image"},
 			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed rollout"},
-			timeoutFlag(defaultTimeout, "the pods"), extenderStableForFlag(), outputFlag(""),
+			timeoutFlag(defaultTimeout, "the pods"), extenderStableForFlag(), command.OutputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			name, image := c.String("name"), c.String("image")
@@ -210,14 +211,14 @@ func extenderRestartCommand(u *ui) *cli.Command {
 			if strings.ContainsAny(image, " \t\n") {
 				return problem.Invalidf("", "invalid --image %q: must not contain spaces", image)
 			}
-			outcome, err := lifecycle.RestartExtender(c.Context, u.session, extenders.RestartOptions{
-				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Image: image, RunOptions: rollout(c),
+			outcome, err := lifecycle.RestartExtender(c.Context, u.Session, extenders.RestartOptions{
+				Name: name, Namespace: cmp.Or(u.Namespace, spec.DefaultNamespace), Image: image, RunOptions: rollout(c),
 			})
 			if err != nil {
 				return err
 			}
-			u.say("extender %s is restarted and ready", outcome.Extender)
-			return u.data(c.String("output"), outcome, outcome.Changes.String())
+			u.Say("extender %s is restarted and ready", outcome.Extender)
+			return u.Data(c.String("output"), outcome, outcome.Changes.String())
 		},
 	}
 }
@@ -227,36 +228,36 @@ func extenderUninstallCommand(u *ui) *cli.Command {
 		Name: "uninstall", Usage: "remove an extender from the schedulers that call it, and delete it",
 		Description: "Removes the extender from the configuration of each scheduler. If the default schedulers of nodes " +
 			"call it, run the command as root on each of these nodes: the last run deletes the objects.",
-		UsageText: examples("pmk-sched extender uninstall --name my-extender",
+		UsageText: command.Examples("pmk-sched extender uninstall --name my-extender",
 			"pmk-sched extender uninstall --name my-extender --yes -o json"),
 		Flags: []cli.Flag{
 			nameFlag("extender"),
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node, if its default scheduler calls the extender",
 				DefaultText: "found by its addresses"},
-			timeoutFlag(defaultTimeout, "the pods"), extenderStableForFlag(), yesFlag(), outputFlag(""),
+			timeoutFlag(defaultTimeout, "the pods"), extenderStableForFlag(), yesFlag(), command.OutputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			name := c.String("name")
 			if err := checkExtenderName(name); err != nil {
 				return err
 			}
-			if _, err := u.session.Connect(); err != nil {
+			if _, err := u.Session.Connect(); err != nil {
 				return err
 			}
-			if err := u.confirm(c.Context, c.Bool("yes"), "remove extender "+name); err != nil {
+			if err := u.Confirm(c.Context, c.Bool("yes"), "remove extender "+name); err != nil {
 				return err
 			}
-			changes, err := replace.UninstallExtender(c.Context, u.session, extenders.UninstallOptions{
-				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), RunOptions: rollout(c),
+			changes, err := replace.UninstallExtender(c.Context, u.Session, extenders.UninstallOptions{
+				Name: name, Namespace: cmp.Or(u.Namespace, spec.DefaultNamespace), RunOptions: rollout(c),
 			}, c.String("node"))
 			if err != nil {
 				return err
 			}
 			if len(changes) == 0 {
 				changes = apply.ChangeSet{} // a list in JSON too
-				u.say("extender %s was not found", name)
+				u.Say("extender %s was not found", name)
 			}
-			return u.data(c.String("output"), changes, changes.String())
+			return u.Data(c.String("output"), changes, changes.String())
 		},
 	}
 }

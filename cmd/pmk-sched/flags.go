@@ -1,16 +1,16 @@
 package main
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // defaultTimeout leaves time to pull an image over a slow line.
@@ -68,7 +68,7 @@ func unknownReleaseFlag(u *ui) cli.Flag {
 			if value != nearest {
 				return problem.Invalidf("", "invalid --%s %q: must be %s", name, value, nearest)
 			}
-			u.session.NearestRules = true
+			u.Session.NearestRules = true
 			return nil
 		},
 	}
@@ -106,26 +106,6 @@ func yesFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask for confirmation"}
 }
 
-// outputFlag is -o, on every command that prints data. The first format is the default. pathFlag
-// names the command's flag that takes a path.
-func outputFlag(pathFlag string, formats ...string) cli.Flag {
-	if len(formats) == 0 {
-		formats = []string{"table", "json", "yaml"}
-	}
-	choice := strings.Join(formats[:len(formats)-1], ", ") + " or " + formats[len(formats)-1]
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formats[0], Usage: "output `FORMAT`: " + choice,
-		Action: func(_ *cli.Context, format string) error {
-			if slices.Contains(formats, format) {
-				return nil
-			}
-			hint := ""
-			if pathFlag != "" {
-				hint = fmt.Sprintf("write to a file with --%s %s", pathFlag, format)
-			}
-			return problem.Invalidf(hint, "invalid --output %q: must be %s", format, choice)
-		}}
-}
-
 func readSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
 	f := nameFlags(c, u)
 	f.Image, f.PullPolicy = c.String("image"), c.String("pull-policy")
@@ -138,7 +118,7 @@ func readSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
 	sp, err := spec.Read(f)
 	if err == nil {
 		for _, note := range sp.Notes() {
-			u.session.Note(note)
+			u.Session.Note(note)
 		}
 	}
 	return sp, err
@@ -155,8 +135,8 @@ func named(sp *spec.Spec, err error) (*spec.Spec, error) {
 }
 
 func nameFlags(c *cli.Context, u *ui) spec.Flags {
-	return spec.Flags{File: c.String("file"), Stdin: u.in, Name: c.String("name"), Namespace: u.namespace,
-		Version: ownVersion(), CacheDir: u.session.CacheDir}
+	return spec.Flags{File: c.String("file"), Stdin: u.In, Name: c.String("name"), Namespace: u.Namespace,
+		Version: ownVersion(), CacheDir: u.Session.CacheDir}
 }
 
 // given returns a flag's value, nil if it was not given.
@@ -190,4 +170,41 @@ func extenderStableForFlag() cli.Flag {
 	f.DefaultText = "10s; for the default scheduler 25s"
 	f.Usage = "`DURATION`: how long the pods must be ready without a restart"
 	return f
+}
+
+func atLeast(flag string, least int) func(*cli.Context, int) error {
+	return func(_ *cli.Context, n int) error {
+		if n < least || n > 100_000 {
+			return problem.Invalidf("", "invalid --%s %d: must be between %d and 100000", flag, n, least)
+		}
+		return nil
+	}
+}
+
+func validRevision(flag string) func(*cli.Context, int) error {
+	return func(_ *cli.Context, number int) error {
+		if number < 1 {
+			return problem.Invalidf("revisions are numbered from 1", "invalid --%s %d", flag, number)
+		}
+		return nil
+	}
+}
+
+// readRequiredKey returns the key from --require-signature for a command that knows no recorded
+// key, which the value none would lift.
+func readRequiredKey(c *cli.Context) (string, error) {
+	key, err := spec.ReadKey(c.String("require-signature"))
+	if key == v1alpha1.NoSignature {
+		return "", problem.Invalidf("", "invalid --require-signature %s: must be a public key", key)
+	}
+	return key, err
+}
+
+// readAutoscaler returns the autoscaler that a flag names; it is empty if the flag is not set.
+func readAutoscaler(c *cli.Context, flag string) (profiles.Autoscaler, error) {
+	name := c.String(flag)
+	if c.IsSet(flag) && !slices.Contains(profiles.Autoscalers(), name) {
+		return "", problem.Invalidf("", "invalid --%s %q: must be cluster-autoscaler or karpenter", flag, name)
+	}
+	return profiles.Autoscaler(name), nil
 }

@@ -1,12 +1,11 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/fleet"
@@ -23,53 +22,13 @@ func fleetCommand(u *ui) *cli.Command {
 	}
 }
 
-// fleetFlags select clusters.
-func fleetFlags(more ...cli.Flag) []cli.Flag {
-	return append([]cli.Flag{
-		&cli.StringFlag{Name: "from", Value: fleet.FromContexts,
-			Usage: "`SOURCE` of kubeconfigs: contexts, argocd, cluster-api, cluster-profiles, or a directory"},
-		&cli.StringFlag{Name: "from-namespace", Usage: "`NAMESPACE` of the Secrets or ClusterProfiles",
-			DefaultText: "argocd for argocd, otherwise all"},
-		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "label `SELECTOR` of clusters", DefaultText: "all"},
-		&cli.BoolFlag{Name: "allow-exec", Usage: "run the credential plugins that Secrets name, as this user"},
-		&cli.StringFlag{Name: "access-providers", Usage: "`FILE` with the credential plugins for cluster-profiles, JSON"},
-	}, more...)
-}
-
-// fleetReadFlags select clusters and bound how they are read.
-func fleetReadFlags(more ...cli.Flag) []cli.Flag {
-	const parallel = "parallel"
-	return append(fleetFlags(
-		&cli.IntFlag{Name: parallel, Value: 10, Usage: "`NUMBER` of clusters to read at the same time",
-			Action: func(_ *cli.Context, n int) error {
-				if n < 1 {
-					return problem.Invalidf("", "invalid --%s %d: must be at least 1", parallel, n)
-				}
-				return nil
-			}},
-		timeoutFlag(10*time.Second, "each cluster"),
-		outputFlag("")), more...)
-}
-
-// readFleet returns the clusters that the flags select.
-func readFleet(c *cli.Context, u *ui) ([]fleet.Cluster, error) {
-	return fleet.List(c.Context, u.session, fleet.Source{
-		From: c.String("from"), Namespace: c.String("from-namespace"), Selector: c.String("selector"),
-		AllowExec: c.Bool("allow-exec"), AccessProviders: c.String("access-providers"),
-	})
-}
-
-func fleetRead(c *cli.Context) fleet.ReadOptions {
-	return fleet.ReadOptions{Parallel: c.Int("parallel"), Timeout: c.Duration("timeout")}
-}
-
 func fleetStatusCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "status", Usage: "show the schedulers of many clusters, and detect problems",
 		Description: "Reads from each cluster what `pmk-sched status` reads, except the files of a node: release, schedulers, " +
 			"images, drift, certificates, findings with the same codes. A cluster that cannot be read is a row. The exit status is 3 " +
 			"if there are findings or such clusters. Changes nothing.",
-		UsageText: examples("pmk-sched fleet status", "pmk-sched fleet status --context 'prod-*' -o json",
+		UsageText: command.Examples("pmk-sched fleet status", "pmk-sched fleet status --context 'prod-*' -o json",
 			"pmk-sched fleet status --from cluster-api --context management --selector region=eu"),
 		Flags: fleetReadFlags(nameFlag("scheduler or extender")),
 		Action: func(c *cli.Context) error {
@@ -77,11 +36,11 @@ func fleetStatusCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			rows, err := fleet.Status(c.Context, u.session, clusters, fleetRead(c), c.String("name"), u.namespace)
+			rows, err := fleet.Status(c.Context, u.Session, clusters, fleetRead(c), c.String("name"), u.Namespace)
 			if err != nil {
 				return err
 			}
-			if err := u.data(c.String("output"), rows, fleetStatusTable(rows, time.Now())); err != nil {
+			if err := u.Data(c.String("output"), rows, fleetStatusTable(rows, time.Now())); err != nil {
 				return err
 			}
 			return fleetFindings(rows, func(s *replace.Status) []string {
@@ -96,7 +55,7 @@ func fleetCheckCommand(u *ui) *cli.Command {
 		Name: "check", Usage: "check whether many clusters accept the scheduler",
 		Description: "Runs the checks of `pmk-sched check` on each cluster. {release} in --image is replaced by the release of the " +
 			"cluster. The exit status is 3 if a check fails or a cluster cannot be read. Changes nothing.",
-		UsageText: examples("pmk-sched fleet check -f pmk-sched.yaml",
+		UsageText: command.Examples("pmk-sched fleet check -f pmk-sched.yaml",
 			"pmk-sched fleet check --name my-scheduler --image registry.example.com/kube-scheduler:{release}"),
 		Flags: schedulerFlags(fleetReadFlags()...),
 		Action: func(c *cli.Context) error {
@@ -108,11 +67,11 @@ func fleetCheckCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			rows, err := fleet.Check(c.Context, u.session, clusters, fleetRead(c), sp)
+			rows, err := fleet.Check(c.Context, u.Session, clusters, fleetRead(c), sp)
 			if err != nil {
 				return err
 			}
-			if err := u.data(c.String("output"), rows, fleetCheckTable(rows)); err != nil {
+			if err := u.Data(c.String("output"), rows, fleetCheckTable(rows)); err != nil {
 				return err
 			}
 			return fleetFindings(rows, failedChecks)
@@ -125,7 +84,7 @@ func fleetDetectCommand(u *ui) *cli.Command {
 		Name: "detect", Usage: "inspect many clusters",
 		Description: "Reads from each cluster what `pmk-sched detect` reads, except the files of a node. The exit status is 3 if a " +
 			"cluster cannot be read. Changes nothing.",
-		UsageText: examples("pmk-sched fleet detect", "pmk-sched fleet detect --from ~/kubeconfigs -o json"),
+		UsageText: command.Examples("pmk-sched fleet detect", "pmk-sched fleet detect --from ~/kubeconfigs -o json"),
 		Flags:     fleetReadFlags(nameFlag("scheduler")),
 		Action: func(c *cli.Context) error {
 			sp, err := spec.Read(nameFlags(c, u))
@@ -136,40 +95,14 @@ func fleetDetectCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			rows, err := fleet.Detect(c.Context, u.session, clusters, fleetRead(c), sp.Name, sp.Namespace)
+			rows, err := fleet.Detect(c.Context, u.Session, clusters, fleetRead(c), sp.Name, sp.Namespace)
 			if err != nil {
 				return err
 			}
-			if err := u.data(c.String("output"), rows, fleetDetectTable(rows)); err != nil {
+			if err := u.Data(c.String("output"), rows, fleetDetectTable(rows)); err != nil {
 				return err
 			}
 			return fleetFindings(rows, func(*inspect.Info) []string { return nil })
 		},
 	}
-}
-
-// fleetFindings returns an error with the findings from all clusters, and the clusters that could
-// not be read.
-func fleetFindings[T any](rows []fleet.Row[T], findings func(*T) []string) error {
-	found, unread, text := 0, 0, ""
-	for _, row := range rows {
-		var list []string
-		if row.Result != nil {
-			list = findings(row.Result)
-		}
-		if len(list) > 0 {
-			found++
-		}
-		if row.Error != "" {
-			unread++
-			list = append(list, oneLine(row.Error))
-		}
-		for _, finding := range list {
-			text += "\n" + row.Cluster + ": " + finding
-		}
-	}
-	if text == "" {
-		return nil
-	}
-	return &checkFailed{fmt.Sprintf("%d of %d clusters have findings, %d could not be read%s", found, len(rows), unread, text)}
 }

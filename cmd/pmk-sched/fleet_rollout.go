@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/fleet"
@@ -24,7 +25,7 @@ func fleetRolloutFlags(more ...cli.Flag) []cli.Flag {
 				return nil
 			}},
 		timeoutFlag(defaultTimeout, "the scheduler of each cluster"), stableForFlag(10*time.Second),
-		outputFlag("")), more...)
+		command.OutputFlag("")), more...)
 }
 
 const rolloutText = "One cluster after the other. A cluster on which it fails gets its former scheduler back. Nothing is " +
@@ -36,7 +37,7 @@ func fleetDeployCommand(u *ui) *cli.Command {
 		Name: "deploy", Usage: "deploy a scheduler on many clusters, one after the other",
 		Description: "Runs `pmk-sched deploy` and verifies that the scheduler binds a pod. {release} in --image is replaced by " +
 			"the release of the cluster. " + rolloutText,
-		UsageText: examples("pmk-sched fleet deploy -f pmk-sched.yaml --from cluster-api --wave wave",
+		UsageText: command.Examples("pmk-sched fleet deploy -f pmk-sched.yaml --from cluster-api --wave wave",
 			"pmk-sched fleet deploy --name my-scheduler --image registry.example.com/kube-scheduler:{release}"),
 		Flags: schedulerFlags(fleetRolloutFlags()...),
 		Action: func(c *cli.Context) error {
@@ -45,7 +46,7 @@ func fleetDeployCommand(u *ui) *cli.Command {
 				return err
 			}
 			return fleetRollout(c, u, func(list []fleet.Cluster, o fleet.RolloutOptions) ([]fleet.Turn, error) {
-				return fleet.Deploy(c.Context, u.session, list, sp, o)
+				return fleet.Deploy(c.Context, u.Session, list, sp, o)
 			})
 		},
 	}
@@ -57,7 +58,7 @@ func fleetUpgradeCommand(u *ui) *cli.Command {
 		Description: "Runs `pmk-sched upgrade` on clusters whose scheduler has another release than the API server, and " +
 			"verifies it on all. It builds and pushes only the image in spec.image of -f, and asks no question: where neither " +
 			"-f nor --image names the image, a cluster that needs another one fails. " + rolloutText,
-		UsageText: examples("pmk-sched fleet upgrade -f pmk-sched.yaml --wave wave --max-failures 2",
+		UsageText: command.Examples("pmk-sched fleet upgrade -f pmk-sched.yaml --wave wave --max-failures 2",
 			"pmk-sched fleet upgrade --name my-scheduler --image registry.example.com/kube-scheduler:{release}"),
 		Flags: fleetRolloutFlags(
 			nameFlag("scheduler"), fileFlag(),
@@ -74,7 +75,7 @@ func fleetUpgradeCommand(u *ui) *cli.Command {
 				return err
 			}
 			return fleetRollout(c, u, func(list []fleet.Cluster, o fleet.RolloutOptions) ([]fleet.Turn, error) {
-				return fleet.Upgrade(c.Context, u.session, list, up, o)
+				return fleet.Upgrade(c.Context, u.Session, list, up, o)
 			})
 		},
 	}
@@ -91,27 +92,27 @@ func fleetRollout(c *cli.Context, u *ui,
 		Wave: c.String("wave"), MaxFailures: c.Int("max-failures"),
 		Deploy: deploy.RunOptions{Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for")},
 		OnTurn: func(t fleet.Turn) {
-			u.say("cluster %s: %s%s", t.Cluster, t.State, prefixed(": ", t.Error))
+			u.Say("cluster %s: %s%s", t.Cluster, t.State, prefixed(": ", t.Error))
 			for _, hint := range t.Hints {
-				u.say("hint: %s", hint)
+				u.Say("hint: %s", hint)
 			}
 		},
 	})
 	if turns == nil {
 		return err
 	}
-	return errors.Join(u.data(c.String("output"), turns, rolloutTable(turns)), err)
+	return errors.Join(u.Data(c.String("output"), turns, rolloutTable(turns)), err)
 }
 
 func rolloutTable(turns []fleet.Turn) string {
 	var p printer
-	p.row("CLUSTER", "WAVE", "STATE", "RELEASE", "REVISION", "IMAGE", "ERROR")
+	p.Row("CLUSTER", "WAVE", "STATE", "RELEASE", "REVISION", "IMAGE", "ERROR")
 	for _, t := range turns {
 		revision := any("-")
 		if t.Revision > 0 {
 			revision = t.Revision
 		}
-		p.row(t.Cluster, orDash(t.Wave), t.State, orDash(t.Release), revision, orDash(shortReference(t.Image)),
+		p.Row(t.Cluster, orDash(t.Wave), t.State, orDash(t.Release), revision, orDash(shortReference(t.Image)),
 			orDash(oneLine(t.Error)))
 	}
 	return p.String()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
@@ -21,24 +22,24 @@ const notRead = "not-read"
 // and for each cluster without any.
 func fleetStatusTable(rows []fleet.Row[replace.Status], now time.Time) string {
 	var p printer
-	p.row("CLUSTER", "RELEASE", "SCHEDULER", "IMAGE", "DRIFT", "CERTIFICATE", "VERIFIED", "FINDINGS")
+	p.Row("CLUSTER", "RELEASE", "SCHEDULER", "IMAGE", "DRIFT", "CERTIFICATE", "VERIFIED", "FINDINGS")
 	requests := int64(0)
 	for _, row := range rows {
 		s := row.Result
 		if s == nil {
-			p.row(row.Cluster, "-", "-", "-", "-", "-", "-", notRead)
+			p.Row(row.Cluster, "-", "-", "-", "-", "-", "-", notRead)
 			continue
 		}
 		requests += s.Requests
 		before := p.Len()
 		for _, n := range s.Nodes {
 			if n.Replaced {
-				p.row(row.Cluster, orDash(s.Server), "default of "+n.Node, shortReference(n.Image), "-", "-", "-",
+				p.Row(row.Cluster, orDash(s.Server), "default of "+n.Node, shortReference(n.Image), "-", "-", "-",
 					codesOf(&health.Workload{Kind: health.Node, Name: n.Node}, s.Findings))
 			}
 		}
 		for _, w := range slices.Concat(s.Schedulers, s.Extenders) {
-			p.row(row.Cluster, orDash(s.Server), w.Namespace+"/"+w.Name, orDash(shortReference(w.Image)), driftOf(w),
+			p.Row(row.Cluster, orDash(s.Server), w.Namespace+"/"+w.Name, orDash(shortReference(w.Image)), driftOf(w),
 				daysLeft(w.Certificate, now), verifiedAt(w), codesOf(w, s.Findings))
 		}
 		if p.Len() == before {
@@ -46,10 +47,10 @@ func fleetStatusTable(rows []fleet.Row[replace.Status], now time.Time) string {
 			if row.Error != "" {
 				code = notRead
 			}
-			p.row(row.Cluster, orDash(s.Server), "-", "-", "-", "-", "-", code)
+			p.Row(row.Cluster, orDash(s.Server), "-", "-", "-", "-", "-", code)
 		}
 	}
-	p.line("\n%d clusters, %d requests to their API servers", len(rows), requests)
+	p.Line("\n%d clusters, %d requests to their API servers", len(rows), requests)
 	return p.String()
 }
 
@@ -87,10 +88,10 @@ func daysLeft(c *health.Certificate, now time.Time) string {
 
 func fleetCheckTable(rows []fleet.Row[fleet.Checks]) string {
 	var p printer
-	p.row("CLUSTER", "PASSED", "WARNINGS", "UNKNOWN", "FAILED")
+	p.Row("CLUSTER", "PASSED", "WARNINGS", "UNKNOWN", "FAILED")
 	for _, row := range rows {
 		if row.Result == nil {
-			p.row(row.Cluster, "-", "-", "-", notRead)
+			p.Row(row.Cluster, "-", "-", "-", notRead)
 			continue
 		}
 		count := map[preflight.Status]int{}
@@ -100,7 +101,7 @@ func fleetCheckTable(rows []fleet.Row[fleet.Checks]) string {
 				failed = append(failed, o.Name)
 			}
 		}
-		p.row(row.Cluster, count[preflight.Passed], count[preflight.Warned], count[preflight.Unknown],
+		p.Row(row.Cluster, count[preflight.Passed], count[preflight.Warned], count[preflight.Unknown],
 			orDash(strings.Join(failed, ", ")))
 	}
 	return p.String()
@@ -118,17 +119,17 @@ func failedChecks(checks *fleet.Checks) []string {
 
 func fleetDetectTable(rows []fleet.Row[inspect.Info]) string {
 	var p printer
-	p.row("CLUSTER", "RELEASE", "DISTRIBUTION", "NODES", "CONTROL PLANE", "SCHEDULERS", "KNOWN PROBLEMS", "WARNINGS")
+	p.Row("CLUSTER", "RELEASE", "DISTRIBUTION", "NODES", "CONTROL PLANE", "SCHEDULERS", "KNOWN PROBLEMS", "WARNINGS")
 	for _, row := range rows {
 		i := row.Result
 		if i == nil {
-			p.row(row.Cluster, "-", "-", "-", "-", "-", "-", notRead)
+			p.Row(row.Cluster, "-", "-", "-", "-", "-", "-", notRead)
 			continue
 		}
 		schedulers := joined(i.Scheduler.Deployed, ", ", func(d inspect.DeployedScheduler) string {
 			return joinNonEmpty(d.Namespace + "/" + d.Name + prefixed(" ", d.Release))
 		})
-		p.row(row.Cluster, i.Server.Version, i.Distribution, i.Nodes.Count, i.ControlPlane.Count, orDash(schedulers),
+		p.Row(row.Cluster, i.Server.Version, i.Distribution, i.Nodes.Count, i.ControlPlane.Count, orDash(schedulers),
 			len(i.KnownProblems), len(i.Warnings))
 	}
 	return p.String()
@@ -141,4 +142,30 @@ func texts(findings []health.Finding) []string {
 		list = append(list, f.String())
 	}
 	return list
+}
+
+// fleetFindings returns an error with the findings from all clusters, and the clusters that could
+// not be read.
+func fleetFindings[T any](rows []fleet.Row[T], findings func(*T) []string) error {
+	found, unread, text := 0, 0, ""
+	for _, row := range rows {
+		var list []string
+		if row.Result != nil {
+			list = findings(row.Result)
+		}
+		if len(list) > 0 {
+			found++
+		}
+		if row.Error != "" {
+			unread++
+			list = append(list, oneLine(row.Error))
+		}
+		for _, finding := range list {
+			text += "\n" + row.Cluster + ": " + finding
+		}
+	}
+	if text == "" {
+		return nil
+	}
+	return command.CheckFailed("%d of %d clusters have findings, %d could not be read%s", found, len(rows), unread, text)
 }

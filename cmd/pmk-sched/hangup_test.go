@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/test/terminaltest"
 )
@@ -100,7 +101,7 @@ func TestClosedTerminalUndoesTheOperation(t *testing.T) {
 			if step == "clean up" {
 				state = "replaced"
 			}
-			o.ends(t, state, statusFailure)
+			o.ends(t, state, command.StatusFailure)
 		})
 	}
 }
@@ -118,7 +119,7 @@ func TestClosedTerminalDoesNotStopAnOperationThatIgnoresHangups(t *testing.T) {
 				t.Fatal(err)
 			}
 			o.pass(t, operationSteps[i:]...)
-			o.ends(t, "replaced", statusSuccess)
+			o.ends(t, "replaced", command.StatusSuccess)
 		})
 	}
 }
@@ -141,7 +142,7 @@ func TestClosedPipeDoesNotStopTheOperation(t *testing.T) {
 				t.Fatal(err)
 			}
 			o.pass(t, operationSteps[i:]...)
-			o.ends(t, "replaced", statusSuccess)
+			o.ends(t, "replaced", command.StatusSuccess)
 		})
 	}
 }
@@ -182,7 +183,7 @@ func TestOnlyASecondInterruptEndsTheUndo(t *testing.T) {
 			for _, s := range tc.more {
 				signal(s)
 			}
-			status := statusFailure
+			status := command.StatusFailure
 			if tc.state == "half" {
 				status = -1 // ended by the signal
 			} else {

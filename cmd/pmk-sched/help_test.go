@@ -9,23 +9,25 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 )
 
 func TestHelpFitsInTheTerminalAndHasExamples(t *testing.T) {
-	app := newApp(newUI(nil, nil, nil), "pmk-sched")
+	app := newProgram(newUI(nil, nil, nil), "pmk-sched").App
 	check := func(name, help string) {
 		for line := range strings.Lines(help) {
-			if utf8.RuneCountInString(strings.TrimRight(line, "\n")) > helpWidth {
-				t.Errorf("%s: line longer than %d columns: %s", name, helpWidth, line)
+			if utf8.RuneCountInString(strings.TrimRight(line, "\n")) > command.HelpWidth {
+				t.Errorf("%s: line longer than %d columns: %s", name, command.HelpWidth, line)
 			}
 			if strings.Count(line, "can be repeated") > 1 {
 				t.Errorf("%s: %s", name, line)
 			}
 		}
 	}
-	check(app.Name, appHelp(app))
-	eachCommand(app, func(name string, cmd *cli.Command) {
-		check(name, commandHelp(name, cmd))
+	check(app.Name, command.AppHelp(app))
+	command.EachCommand(app, func(name string, cmd *cli.Command) {
+		check(name, command.CommandHelp(name, cmd))
 		if n := strings.Count(cmd.UsageText, "\n") + 1; len(cmd.Subcommands) == 0 && (n < 2 || n > 3) {
 			t.Errorf("%s has %d examples", name, n)
 		}
@@ -43,8 +45,8 @@ func TestHelpGroupsTheCommands(t *testing.T) {
 		"try: lab",
 		": completion version",
 	}
-	app := newApp(newUI(nil, nil, nil), "pmk-sched")
-	_, help, _ := strings.Cut(appHelp(app), "\nCOMMANDS:\n")
+	app := newProgram(newUI(nil, nil, nil), "pmk-sched").App
+	_, help, _ := strings.Cut(command.AppHelp(app), "\nCOMMANDS:\n")
 	help, _, _ = strings.Cut(help, "\nGLOBAL FLAGS:\n")
 	var got []string
 	for section := range strings.SplitSeq(strings.TrimRight(help, "\n"), "\n\n") {
@@ -75,7 +77,7 @@ var examplesWithoutCluster = []string{
 }
 
 func TestExamples(t *testing.T) {
-	eachCommand(newApp(newUI(nil, nil, nil), "pmk-sched"), func(name string, cmd *cli.Command) {
+	command.EachCommand(newProgram(newUI(nil, nil, nil), "pmk-sched").App, func(name string, cmd *cli.Command) {
 		for line := range strings.Lines(cmd.UsageText) {
 			args := strings.Fields(ofPipe(line))
 			t.Run(strings.TrimSpace(line), func(t *testing.T) {
@@ -86,10 +88,10 @@ func TestExamples(t *testing.T) {
 				t.Setenv("HOME", t.TempDir())
 				var out, errors bytes.Buffer
 				u := newUI(strings.NewReader(""), &out, &errors)
-				app := newApp(u, "pmk-sched")
+				app := newProgram(u, "pmk-sched").App
 				ran := slices.Contains(examplesWithoutCluster, strings.TrimPrefix(name, "pmk-sched "))
 				if !ran {
-					eachCommand(app, func(other string, cmd *cli.Command) {
+					command.EachCommand(app, func(other string, cmd *cli.Command) {
 						if other == name {
 							cmd.Action = func(*cli.Context) error { ran = true; return nil }
 						}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
@@ -16,28 +17,28 @@ func historyCommand(u *ui) *cli.Command {
 		Name: "history", Usage: "show the revisions of a scheduler or an extender",
 		Description: "Each deployment that changes an object is a revision. The last ten revisions are kept. -o json " +
 			"contains the full reason of a failure.",
-		UsageText: examples("pmk-sched history --name my-scheduler", "pmk-sched history -f pmk-sched.yaml -o json"),
-		Flags:     []cli.Flag{nameFlag("scheduler"), fileFlag(), outputFlag("")},
+		UsageText: command.Examples("pmk-sched history --name my-scheduler", "pmk-sched history -f pmk-sched.yaml -o json"),
+		Flags:     []cli.Flag{nameFlag("scheduler"), fileFlag(), command.OutputFlag("")},
 		Action: func(c *cli.Context) error {
 			sp, err := readName(c, u)
 			if err != nil {
 				return err
 			}
-			entries, err := lifecycle.History(c.Context, u.session, sp)
+			entries, err := lifecycle.History(c.Context, u.Session, sp)
 			if err != nil {
 				return err
 			}
-			return u.data(c.String("output"), entries, historyTable(entries))
+			return u.Data(c.String("output"), entries, historyTable(entries))
 		},
 	}
 }
 
 func historyTable(entries []deploy.HistoryEntry) string {
 	var p printer
-	p.row("REVISION", "TIME", "BY", "STATUS", "RELEASE", "IMAGE", "CONFIGURATION", "PLUGINS", "REASON")
+	p.Row("REVISION", "TIME", "BY", "STATUS", "RELEASE", "IMAGE", "CONFIGURATION", "PLUGINS", "REASON")
 	for _, e := range entries {
 		image := shortReference(e.Image + prefixed("@", e.Digest))
-		p.row(e.Revision, e.Time.UTC().Format(time.RFC3339), orDash(e.By), revisionStatus(e), orDash(e.Release),
+		p.Row(e.Revision, e.Time.UTC().Format(time.RFC3339), orDash(e.By), revisionStatus(e), orDash(e.Release),
 			orDash(image),
 			orDash(e.Configuration), orDash(strings.Join(e.Plugins, ",")), orDash(shortReason(e)))
 	}

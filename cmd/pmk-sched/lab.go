@@ -1,281 +1,70 @@
-//go:build linux
-
 package main
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/lab"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// defaultLabDir is short, since the kernel limits the paths to the sockets below it to 107
-// characters.
-const defaultLabDir = "/var/lib/pmk-sched/labs"
+// labProgram is the program that runs labs. It is a separate program, since it takes a machine
+// apart that only tries things out.
+const labProgram = "pmk-lab"
 
-func labCommand(u *ui) *cli.Command {
+func labCommand() *cli.Command {
 	return &cli.Command{
-		Name: "lab", Usage: "run a cluster of any supported release on this machine (Linux, root)",
-		Description: "Control-plane nodes and workers with containerd and kubelet as processes in separate namespaces. The " +
-			"network, files and services of the machine are not changed, and `lab down` removes everything.",
-		Subcommands: []*cli.Command{
-			labUpCommand(u), labUpgradeCommand(u), labDownCommand(u), labStatusCommand(u), labExecCommand(u), labNodeCommand(u),
-			labKubeconfigCommand(u),
-		},
-	}
-}
+		Name: "lab", ArgsUsage: "COMMAND ...",
+		Usage:       "run a cluster of any supported release on this machine (Linux, root)",
+		Description: "Runs the program pmk-lab, which is installed with pmk-sched on Linux, with the same arguments.",
+		UsageText:   command.Examples("pmk-sched lab up --branch v1.24.3", "pmk-sched lab down"),
 
-// etcdOfKubeadm returns the function that returns the etcd version in a kubeadm lab.
-func etcdOfKubeadm() func(context.Context, string, versions.Release) (string, error) {
-	return lab.EtcdOfKubeadm
-}
-
-func labFlags(more ...cli.Flag) []cli.Flag {
-	return append([]cli.Flag{
-		&cli.StringFlag{Name: "name", Value: lab.DefaultName, Usage: "`NAME` of the lab"},
-		&cli.StringFlag{Name: "lab-dir", Value: defaultLabDir, EnvVars: []string{"PMK_SCHED_LAB_DIR"},
-			Usage: "`DIR` with the labs"},
-	}, more...)
-}
-
-func labUpCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "up", Usage: "create a lab",
-		UsageText: examples("pmk-sched lab up --branch v1.24.3 --masters 3",
-			"pmk-sched lab up --branch v1.29.2 --layout kubeadm --masters 3 --workers 1 --name ha",
-			"pmk-sched lab up --branch v1.29.2 --layout hosted --masters 2 --workers 3 --name hosted"),
-		Flags: labFlags(
-			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes, such as v1.24.3 or v1.24 (required)"},
-			&cli.StringFlag{Name: "layout", Value: lab.LayoutPMK,
-				Usage: "`LAYOUT` of the control plane: pmk, kubeadm or hosted"},
-			&cli.IntFlag{Name: "masters", Value: 1, Usage: "`NUMBER` of control-plane nodes, or of hosted API servers"},
-			&cli.IntFlag{Name: "workers", Usage: "`NUMBER` of workers with a kubelet, with --layout kubeadm or hosted",
-				DefaultText: "none, or 2 with --layout hosted"},
-			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of simulated workers", DefaultText: "none"},
-			&cli.BoolFlag{Name: "keep", Usage: "keep a lab that could not be created"},
-			&cli.BoolFlag{Name: "programs-only",
-				Usage: "get the programs of the lab into the cache, and create no lab"},
-		),
+		SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
-			o, err := readLabOptions(c, u)
+			path, err := findLab()
 			if err != nil {
 				return err
 			}
-			if c.Bool("programs-only") {
-				return lab.GetPrograms(c.Context, o)
-			}
-			l, err := lab.Up(c.Context, o)
-			if err != nil {
-				return err
-			}
-			u.say("lab %s is up; try `pmk-sched lab exec --name %s -- kubectl get pods -A`", l.Name(), l.Name())
-			return nil
+			argv := slices.Concat([]string{labProgram}, labGlobals(c), c.Args().Slice())
+			return fmt.Errorf("run %s: %w", path, syscall.Exec(path, argv, os.Environ()))
 		},
 	}
 }
 
-func labUpgradeCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "upgrade", Usage: "upgrade a lab to another release",
-		Description: "Upgrades the control plane and then the kubelet, with the same data and keys, to a newer patch of " +
-			"the minor or to the next minor. It can be run again after an interruption.",
-		UsageText: examples("pmk-sched lab upgrade --branch v1.25.4",
-			"pmk-sched lab upgrade --name kubeadm --branch v1.37.0"),
-		Flags: labFlags(&cli.StringFlag{Name: "branch",
-			Usage: "`RELEASE` of Kubernetes to upgrade to, such as v1.25.4 (required)"}),
-		Action: func(c *cli.Context) error {
-			o, err := readLabOptions(c, u)
-			if err != nil {
-				return err
-			}
-			l, err := lab.Upgrade(c.Context, o)
-			if err != nil {
-				return err
-			}
-			u.say("lab %s runs %s", l.Name(), l.Release())
-			return nil
-		},
-	}
-}
-
-func readLabOptions(c *cli.Context, u *ui) (lab.Options, error) {
-	branch := c.String("branch")
-	if branch == "" {
-		return lab.Options{}, problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required")
-	}
-	release, err := pack.ResolveBranch(c.Context, u.session, branch)
-	if err != nil {
-		return lab.Options{}, err
-	}
-	for _, flag := range []string{"masters", "workers", "nodes"} {
-		if c.Int(flag) < 0 {
-			return lab.Options{}, problem.Invalidf("", "invalid --%s %d: must not be negative", flag, c.Int(flag))
+// labGlobals returns the global flags before the command that pmk-lab has too.
+func labGlobals(c *cli.Context) (args []string) {
+	for _, flag := range command.MachineFlags() {
+		if level := c.Lineage()[1]; slices.Contains(level.LocalFlagNames(), flag.Name) {
+			args = append(args, "--"+flag.Name, level.String(flag.Name))
 		}
 	}
-	dir, err := filepath.Abs(c.String("lab-dir"))
-	if err != nil {
-		return lab.Options{}, fmt.Errorf("find --lab-dir: %w", err)
-	}
-	return lab.Options{
-		Name: c.String("name"), Release: release, Layout: c.String("layout"),
-		Masters: c.Int("masters"), Workers: c.Int("workers"), Nodes: c.Int("nodes"),
-		StateDir: dir, CacheDir: u.session.CacheDir, Keep: c.Bool("keep"),
-		Programs: pack.Finder(u.session), Log: u.log, OnStep: u.step, Env: os.Environ(),
-	}, nil
+	return args
 }
 
-func labDownCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "down", Usage: "remove a lab, in any state",
-		UsageText: examples("pmk-sched lab down", "pmk-sched lab down --name kubeadm"),
-		Flags:     labFlags(),
-		Action: func(c *cli.Context) error {
-			name := c.String("name")
-			done := u.step("remove lab " + name)
-			err := lab.Down(c.Context, c.String("lab-dir"), name, u.log)
-			done(err)
-			return err
-		},
+// findLab returns the path of pmk-lab: next to this program, or in a directory of PATH.
+func findLab() (string, error) {
+	if runtime.GOOS != "linux" {
+		return "", problem.Invalidf("run pmk-sched lab on Linux",
+			"a lab needs Linux namespaces and control groups, which %s does not have", runtime.GOOS)
 	}
-}
-
-func labStatusCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "status", Usage: "show the state of a lab",
-		Description: "The exit status is 3 if the lab does not work.",
-		UsageText:   examples("pmk-sched lab status", "pmk-sched lab status --name kubeadm -o json"),
-		Flags:       labFlags(outputFlag("")),
-		Action: func(c *cli.Context) error {
-			l, err := lab.Get(c.String("lab-dir"), c.String("name"))
-			if err != nil {
-				return err
-			}
-			status, err := l.Status(c.Context)
-			if err != nil {
-				return err
-			}
-			if err := u.data(c.String("output"), status, labTable(status)); err != nil {
-				return err
-			}
-			if status.Problem != "" {
-				return &checkFailed{text: fmt.Sprintf("lab %s does not work: %s", l.Name(), status.Problem)}
-			}
-			return nil
-		},
-	}
-}
-
-func labTable(s *lab.Status) string {
-	var p printer
-	p.pairs("lab", s.Name, "layout", s.Layout, "release", s.Release, "API server", s.Server+" "+s.Version,
-		"kubeconfig", s.Kubeconfig, "simulated workers", fmt.Sprintf("%d of %d ready", s.Workers.Ready, s.Workers.Total))
-	p.processes(s.Processes)
-	for _, n := range s.Nodes {
-		state := "stopped"
-		switch {
-		case n.Ready:
-			state = "ready"
-		case n.Running:
-			state = "not ready"
-		}
-		p.row()
-		p.pairs("node", n.Name, "role", n.Role, "address", n.Address, "state", state, "files", n.Root)
-		p.processes(n.Processes)
-	}
-	return p.String()
-}
-
-func (p *printer) processes(processes []lab.Process) {
-	for _, process := range processes {
-		state := "not running"
-		if process.PID != 0 {
-			state = fmt.Sprintf("process %d", process.PID)
-		}
-		p.row(process.Name, state+", log "+process.Log)
-	}
-}
-
-func labExecCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "exec", Usage: "run a command on a node of a lab",
-		UsageText: examples("pmk-sched lab exec -- kubectl get pods -A",
-			"pmk-sched lab exec --name ha --node ha-2 -- cat /etc/kubernetes/scheduler.conf"),
-		ArgsUsage: "-- COMMAND ...",
-		Flags: labFlags(&cli.StringFlag{Name: "node", Usage: "`NAME` of the node",
-			DefaultText: "the first control-plane node"}),
-		Action: func(c *cli.Context) error {
-			l, err := lab.Get(c.String("lab-dir"), c.String("name"))
-			if err != nil {
-				return err
-			}
-			status, err := l.Exec(c.Context, lab.Command{
-				Node: c.String("node"), Argv: c.Args().Slice(), Env: os.Environ(), Stdin: u.in, Stdout: u.out.w, Stderr: u.err.w,
-			})
-			if err == nil && status != 0 {
-				return &exitError{status: status}
-			}
-			return err
-		},
-	}
-}
-
-func labKubeconfigCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "kubeconfig", Usage: "print the administrator's kubeconfig of a lab, for this machine",
-		Description: "It contains a private key.",
-		UsageText:   examples("pmk-sched lab kubeconfig", "pmk-sched lab kubeconfig --name kubeadm"),
-		Flags:       labFlags(),
-		Action: func(c *cli.Context) error {
-			l, err := lab.Get(c.String("lab-dir"), c.String("name"))
-			if err != nil {
-				return err
-			}
-			text, err := os.ReadFile(l.Kubeconfig())
-			if err != nil {
-				return fmt.Errorf("read kubeconfig of lab %s: %w", l.Name(), err)
-			}
-			_, err = u.out.Write(text)
-			return err
-		},
-	}
-}
-
-func labNodeCommand(u *ui) *cli.Command {
-	change := func(name, usage string, do func(*lab.Lab, context.Context, string) error) *cli.Command {
-		return &cli.Command{
-			Name: name, Usage: usage, ArgsUsage: "NODE", Flags: labFlags(),
-			UsageText: examples("pmk-sched lab node "+name+" --name ha ha-2",
-				"pmk-sched lab node "+name+" --name ha ha-worker-1"),
-			Action: func(c *cli.Context) error {
-				if c.NArg() != 1 {
-					return problem.Invalidf("`pmk-sched lab status` lists the nodes",
-						"expected the name of one node, got %d arguments", c.NArg())
-				}
-				l, err := lab.Get(c.String("lab-dir"), c.String("name"))
-				if err != nil {
-					return err
-				}
-				done := u.step(name + " node " + c.Args().First())
-				err = do(l, c.Context, c.Args().First())
-				done(err)
-				return err
-			},
+	if self, err := os.Executable(); err == nil {
+		path := filepath.Join(filepath.Dir(self), labProgram)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
 		}
 	}
-	return &cli.Command{
-		Name: "node", Usage: "stop or start a node of a lab, or cut or restore its network",
-		Subcommands: []*cli.Command{
-			change("stop", "kill all processes of a node at once, as a loss of power does", (*lab.Lab).StopNode),
-			change("start", "start a node that was stopped", (*lab.Lab).StartNode),
-			change("cut", "disconnect a node from the network; it keeps running", (*lab.Lab).CutNode),
-			change("heal", "connect a node to the network again", (*lab.Lab).HealNode),
-		},
+	path, err := exec.LookPath(labProgram)
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", problem.Invalidf("copy pmk-lab next to pmk-sched or to a directory of PATH: the packages and archives "+
+			"of pmk-sched for Linux contain it, and `make build` makes both", "pmk-lab, which runs labs, is not installed")
 	}
+	return path, err
 }

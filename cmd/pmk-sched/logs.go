@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
@@ -12,7 +13,7 @@ func logsCommand(u *ui) *cli.Command {
 		Description: "Each line begins with the name of its pod; the replica that schedules is marked as leader. --follow " +
 			"prints new lines, also of new pods, until it is interrupted. On a terminal, control characters of the lines are " +
 			"escaped.",
-		UsageText: examples("pmk-sched logs --name my-scheduler --since 10m", "pmk-sched logs --name my-scheduler --follow"),
+		UsageText: command.Examples("pmk-sched logs --name my-scheduler --since 10m", "pmk-sched logs --name my-scheduler --follow"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"),
 			fileFlag(),
@@ -25,7 +26,7 @@ func logsCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return lifecycle.Logs(c.Context, u.session, sp, c.Duration("since"), c.Bool("follow"), u.out.logs())
+			return lifecycle.Logs(c.Context, u.Session, sp, c.Duration("since"), c.Bool("follow"), u.Out.Logs())
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/sandbox"
 )
 
@@ -14,5 +15,5 @@ func main() {
 	if sandbox.Entering(os.Args) { // this process is to become a program of an image
 		os.Exit(sandbox.Enter(os.Args))
 	}
-	os.Exit(run(interruptible(context.Background()), os.Args, os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(command.Interruptible(context.Background()), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/handmade"
@@ -25,7 +26,7 @@ func migrateCommand(u *ui) *cli.Command {
 			"--to-file writes it as pmk-sched.yaml. With --apply, the former objects are saved to a file, the scheduler is " +
 			"deployed in their place, and verified; if anything fails, the former scheduler runs again. --back returns to it " +
 			"later.",
-		UsageText: examples("pmk-sched migrate -f my-scheduler.yaml",
+		UsageText: command.Examples("pmk-sched migrate -f my-scheduler.yaml",
 			"pmk-sched migrate --live my-scheduler -n kube-system --to-file pmk-sched.yaml",
 			"pmk-sched migrate --live my-scheduler --apply", "pmk-sched migrate --back -f my-scheduler-before.yaml"),
 		Flags: []cli.Flag{
@@ -35,7 +36,7 @@ func migrateCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "apply", Usage: "deploy the scheduler in place of the former one"},
 			&cli.StringFlag{Name: "backup", Usage: "save the former objects to `FILE`", DefaultText: "NAME-before.yaml"},
 			&cli.BoolFlag{Name: "back", Usage: "remove the scheduler and create the objects of --file again"},
-			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), yesFlag(), outputFlag("to-file"),
+			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), yesFlag(), command.OutputFlag("to-file"),
 		},
 		Action: func(c *cli.Context) error {
 			if (c.String("file") == "") == (c.String("live") == "") {
@@ -74,11 +75,11 @@ func migrate(c *cli.Context, u *ui) error {
 		if err != nil {
 			return err
 		}
-		u.say("wrote %s; next: `pmk-sched deploy -f %s --dry-run`", file, file)
+		u.Say("wrote %s; next: `pmk-sched deploy -f %s --dry-run`", file, file)
 	} else {
-		u.say("next: write it with --to-file pmk-sched.yaml, or deploy it with --apply")
+		u.Say("next: write it with --to-file pmk-sched.yaml, or deploy it with --apply")
 	}
-	return u.data(c.String("output"), found, itemTable(found.Items))
+	return u.Data(c.String("output"), found, itemTable(found.Items))
 }
 
 // sourceName names what is migrated.
@@ -96,11 +97,11 @@ func sourceName(c *cli.Context) string {
 // readHandmade reads the scheduler from --file or --live, and the content of --file.
 func readHandmade(c *cli.Context, u *ui) (*handmade.Scheduler, []byte, error) {
 	if c.String("live") != "" {
-		namespace := u.namespace
+		namespace := u.Namespace
 		if namespace == "" {
 			namespace = spec.DefaultNamespace
 		}
-		found, err := lifecycle.ReadHandmade(c.Context, u.session, namespace, c.String("live"))
+		found, err := lifecycle.ReadHandmade(c.Context, u.Session, namespace, c.String("live"))
 		return found, nil, err
 	}
 	text, err := readFileOrStdin(c.String("file"), u)
@@ -117,39 +118,39 @@ func readHandmade(c *cli.Context, u *ui) (*handmade.Scheduler, []byte, error) {
 
 func readFileOrStdin(name string, u *ui) ([]byte, error) {
 	if name == "-" {
-		return io.ReadAll(u.in)
+		return io.ReadAll(u.In)
 	}
 	return problem.ReadFile("--file", name)
 }
 
 func takeOver(c *cli.Context, u *ui, sp *spec.Spec, found *handmade.Scheduler) error {
-	u.say("%s", strings.TrimRight(aligned(itemTable(found.Items)), "\n"))
+	u.Say("%s", strings.TrimRight(command.Aligned(itemTable(found.Items)), "\n"))
 	backup := c.String("backup")
 	if backup == "" {
 		backup = sp.Name + "-before.yaml"
 	}
-	plan, outcome, err := lifecycle.TakeOver(c.Context, u.session, sp, found, lifecycle.TakeOverOptions{
+	plan, outcome, err := lifecycle.TakeOver(c.Context, u.Session, sp, found, lifecycle.TakeOverOptions{
 		RunOptions: rollout(c), Backup: backup, Confirm: func(ctx context.Context, question string) error {
-			return u.confirm(ctx, c.Bool("yes"), question)
+			return u.Confirm(ctx, c.Bool("yes"), question)
 		},
 	})
 	if err != nil {
 		return err
 	}
-	u.say("scheduler %s is deployed (revision %d) and schedules; back: `pmk-sched migrate --back -f %s`", plan.Name,
+	u.Say("scheduler %s is deployed (revision %d) and schedules; back: `pmk-sched migrate --back -f %s`", plan.Name,
 		outcome.Revision, backup)
-	return u.data(c.String("output"), outcome, outcome.Changes.String())
+	return u.Data(c.String("output"), outcome, outcome.Changes.String())
 }
 
 func giveBack(c *cli.Context, u *ui, sp *spec.Spec, saved []byte) error {
 	question := "remove scheduler " + sp.Name + " and create the objects of " + sourceName(c)
-	if err := u.confirm(c.Context, c.Bool("yes"), question); err != nil {
+	if err := u.Confirm(c.Context, c.Bool("yes"), question); err != nil {
 		return err
 	}
-	if err := lifecycle.GiveBack(c.Context, u.session, sp, saved, c.Duration("timeout")); err != nil {
+	if err := lifecycle.GiveBack(c.Context, u.Session, sp, saved, c.Duration("timeout")); err != nil {
 		return err
 	}
-	u.say("the scheduler of %s runs again", sourceName(c))
+	u.Say("the scheduler of %s runs again", sourceName(c))
 	return nil
 }
 

@@ -69,13 +69,13 @@ func runRequest(ctx context.Context, u *ui) error {
 		return fmt.Errorf("read the request: %w", err)
 	}
 	var warnings []string
-	u.session.Warn = func(text string) {
+	u.Session.Warn = func(text string) {
 		if !slices.Contains(warnings, text) { // the files are compared, and checked again before they are changed
 			warnings = append(warnings, text)
 		}
-		u.warn(text)
+		u.Warn(text)
 	}
-	result, failed := replace.OnNode(ctx, u.session, request, ownVersion())
+	result, failed := replace.OnNode(ctx, u.Session, request, ownVersion())
 	report, err := noderun.NewReport(result, failed, warnings)
 	if err != nil {
 		return errors.Join(failed, err)

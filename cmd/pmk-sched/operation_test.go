@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 )
@@ -17,7 +18,7 @@ var operationSteps = []string{"prepare", "swap", "prove", "commit", "clean up"}
 // "replaced", by way of "half", with the signals, the output and the steps of pmk-sched. Each step
 // waits for a file with its name, and so does the undo.
 func operation() {
-	ctx := interruptible(context.Background())
+	ctx := command.Interruptible(context.Background())
 	u := newUI(os.Stdin, os.Stdout, os.Stderr)
 	write := func(state string) error { return os.WriteFile("state", []byte(state), 0o600) }
 	var list []steps.Step
@@ -39,14 +40,14 @@ func operation() {
 		}
 		list = append(list, step)
 	}
-	err := steps.Run(ctx, list, u.step)
+	err := steps.Run(ctx, list, u.Step)
 	if err == nil {
-		err = u.data("json", "replaced", "")
+		err = u.Data("json", "replaced", "")
 	}
 	if err != nil {
-		u.fail(err)
+		u.Fail(err)
 	}
-	os.Exit(exitStatus(err))
+	os.Exit(command.ExitStatus(err))
 }
 
 // awaitFile waits until a file exists.

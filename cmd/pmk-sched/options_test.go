@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
@@ -23,7 +24,7 @@ import (
 func withCommand(t *testing.T, path []string, args []string, act func(c *cli.Context, u *ui) error) error {
 	t.Helper()
 	u := newUI(strings.NewReader(""), t.Output(), t.Output())
-	app := newApp(u, "pmk-sched")
+	app := newProgram(u, "pmk-sched").App
 	commands := app.Commands
 	for i, name := range path {
 		for _, cmd := range commands {
@@ -281,12 +282,12 @@ func TestExitStatusOfErrors(t *testing.T) {
 		"some":                      {errors.New("x"), 1},
 		"command line":              {problem.Invalidf("", "x"), 2},
 		"wrapped":                   {errors.Join(errors.New("y"), problem.Invalidf("", "x")), 2},
-		"finding":                   {&checkFailed{"x"}, 3},
-		"status of another program": {&exitError{42}, 42},
+		"finding":                   {command.CheckFailed("x"), 3},
+		"status of another program": {&command.ExitError{Status: 42}, 42},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := exitStatus(tt.err); got != tt.want {
+			if got := command.ExitStatus(tt.err); got != tt.want {
 				t.Errorf("got %d, want %d", got, tt.want)
 			}
 		})

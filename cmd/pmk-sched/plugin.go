@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/scaffold"
 )
@@ -20,14 +21,14 @@ func pluginCommand(u *ui) *cli.Command {
 func pluginListCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "list the bundled plugins: extension points, arguments, permissions",
-		UsageText: examples("pmk-sched plugin list", "pmk-sched plugin list -o json"),
-		Flags:     []cli.Flag{outputFlag("")},
+		UsageText: command.Examples("pmk-sched plugin list", "pmk-sched plugin list -o json"),
+		Flags:     []cli.Flag{command.OutputFlag("")},
 		Action: func(c *cli.Context) error {
-			plugins, err := pack.BundledPlugins(c.Context, u.session)
+			plugins, err := pack.BundledPlugins(c.Context, u.Session)
 			if err != nil {
 				return err
 			}
-			return u.data(c.String("output"), plugins, pluginTable(plugins))
+			return u.Data(c.String("output"), plugins, pluginTable(plugins))
 		},
 	}
 }
@@ -35,22 +36,22 @@ func pluginListCommand(u *ui) *cli.Command {
 func pluginTable(plugins []pack.BundledPlugin) string {
 	var p printer
 	for _, plugin := range plugins {
-		p.row(plugin.Name, "--with "+plugin.With)
-		p.row("", plugin.Synopsis)
-		p.row("", "points: "+strings.Join(plugin.Points, ", "))
+		p.Row(plugin.Name, "--with "+plugin.With)
+		p.Row("", plugin.Synopsis)
+		p.Row("", "points: "+strings.Join(plugin.Points, ", "))
 		switch {
 		case plugin.ByArguments:
-			p.row("", "permissions: depend on its arguments")
+			p.Row("", "permissions: depend on its arguments")
 		case len(plugin.Permissions) == 0:
-			p.row("", "permissions: none")
+			p.Row("", "permissions: none")
 		}
 		for _, rule := range plugin.Permissions {
 			if !plugin.ByArguments {
-				p.line("\tpermissions: %s %s", strings.Join(rule.Verbs, ", "), strings.Join(rule.Resources, ", "))
+				p.Line("\tpermissions: %s %s", strings.Join(rule.Verbs, ", "), strings.Join(rule.Resources, ", "))
 			}
 		}
 		for _, a := range plugin.Arguments {
-			p.row("", strings.TrimRight(fmt.Sprintf("args.%s (%s): %s", a.Name, a.Type, a.Doc), ": "))
+			p.Row("", strings.TrimRight(fmt.Sprintf("args.%s (%s): %s", a.Name, a.Type, a.Doc), ": "))
 		}
 	}
 	return p.String()
@@ -61,7 +62,7 @@ func pluginNewCommand(u *ui) *cli.Command {
 		Name: "new", ArgsUsage: "NAME", Usage: "create a plugin: a Go module with code, tests and a CI workflow",
 		Description: "A portable plugin is written once and compiled for every release. A native plugin is written against " +
 			"the framework of one release. Flags go before the name.",
-		UsageText: examples("pmk-sched plugin new my-plugin", "pmk-sched plugin new --extender --dir my-extender my-policy"),
+		UsageText: command.Examples("pmk-sched plugin new my-plugin", "pmk-sched plugin new --extender --dir my-extender my-policy"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "portable", Usage: "a plugin for every release (the default)"},
 			&cli.BoolFlag{Name: "native", Usage: "a plugin for the framework of one release"},
@@ -85,7 +86,7 @@ func pluginNewCommand(u *ui) *cli.Command {
 			case c.Bool("extender"):
 				r.Kind = scaffold.Extender
 			}
-			made, err := scaffold.Plugin(c.Context, u.session, r)
+			made, err := scaffold.Plugin(c.Context, u.Session, r)
 			if err != nil {
 				return err
 			}
@@ -93,7 +94,7 @@ func pluginNewCommand(u *ui) *cli.Command {
 			if r.Kind == scaffold.Extender {
 				next = "pmk-sched build --extender --with ./" + made.Package
 			}
-			u.say("%s is created: `cd %s && go test ./...`, then `%s`", made.Dir, made.Dir, next)
+			u.Say("%s is created: `cd %s && go test ./...`, then `%s`", made.Dir, made.Dir, next)
 			return nil
 		},
 	}

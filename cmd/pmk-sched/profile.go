@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
@@ -29,15 +26,15 @@ func profileCommand(u *ui) *cli.Command {
 func profileListCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "list the presets",
-		UsageText: examples("pmk-sched profile list", "pmk-sched profile list -o json"),
-		Flags:     []cli.Flag{outputFlag("")},
+		UsageText: command.Examples("pmk-sched profile list", "pmk-sched profile list -o json"),
+		Flags:     []cli.Flag{command.OutputFlag("")},
 		Action: func(c *cli.Context) error {
 			presets := profiles.Presets()
 			var p printer
 			for _, preset := range presets {
-				p.row(preset.Name, preset.Description)
+				p.Row(preset.Name, preset.Description)
 			}
-			return u.data(c.String("output"), presets, p.String())
+			return u.Data(c.String("output"), presets, p.String())
 		},
 	}
 }
@@ -45,12 +42,12 @@ func profileListCommand(u *ui) *cli.Command {
 func profileShowCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "print the configuration of a preset for a release",
-		UsageText: examples("pmk-sched profile show binpack", "pmk-sched profile show --branch v1.24.3 -o json spread"),
+		UsageText: command.Examples("pmk-sched profile show binpack", "pmk-sched profile show --branch v1.24.3 -o json spread"),
 		ArgsUsage: "PRESET",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler", DefaultText: "the newest"},
 			&cli.StringFlag{Name: "name", Value: "my-scheduler", Usage: "`NAME` of the scheduler"},
-			outputFlag("", "yaml", "json"),
+			command.OutputFlag("", "yaml", "json"),
 		},
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
@@ -59,7 +56,7 @@ func profileShowCommand(u *ui) *cli.Command {
 			release := versions.Releases()[0]
 			if branch := c.String("branch"); branch != "" {
 				var err error
-				if release, err = pack.ResolveBranch(c.Context, u.session, branch); err != nil {
+				if release, err = pack.ResolveBranch(c.Context, u.Session, branch); err != nil {
 					return err
 				}
 			}
@@ -78,7 +75,7 @@ func profileConvertCommand(u *ui) *cli.Command {
 		Description: "Reads a KubeSchedulerConfiguration of any config API, or a legacy Policy, as JSON or YAML, bare or " +
 			"in a ConfigMap; FILE - is standard input. Prints the document; changes are reported on standard error, with " +
 			"their lines. A setting that cannot be converted is an error, or a warning with --lossy.",
-		UsageText: examples("pmk-sched profile convert --to v1beta3 config.yaml",
+		UsageText: command.Examples("pmk-sched profile convert --to v1beta3 config.yaml",
 			"pmk-sched profile convert --to v1.24.3 --to-file new.yaml config.yaml"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "to",
@@ -87,7 +84,7 @@ func profileConvertCommand(u *ui) *cli.Command {
 				DefaultText: "the newest with that API"},
 			&cli.BoolFlag{Name: "lossy", Usage: "drop settings that cannot be converted, with a warning for each"},
 			&cli.StringSliceFlag{Name: "plugin", Usage: "`NAME` of a plugin that is compiled in"},
-			toFileFlag(), outputFlag("to-file", "yaml", "json"),
+			toFileFlag(), command.OutputFlag("to-file", "yaml", "json"),
 		},
 		Action: func(c *cli.Context) error {
 			request, err := readConvertRequest(c, u)
@@ -100,35 +97,12 @@ func profileConvertCommand(u *ui) *cli.Command {
 			}
 			notes, warnings := profiles.SplitNotes(converted.Notes, request.SourceName)
 			for _, text := range notes {
-				u.say("note: %s", text)
+				u.Say("note: %s", text)
 			}
-			u.warn(warnings...)
+			u.Warn(warnings...)
 			return u.document(c.String("output"), c.String("to-file"), converted.YAML)
 		},
 	}
-}
-
-// document writes a YAML document in a format, to a file if one is given.
-func (u *ui) document(format, file string, text []byte) error {
-	if format == "json" {
-		compact, err := yaml.YAMLToJSON(text)
-		if err != nil {
-			return fmt.Errorf("write json: %w", err)
-		}
-		var out bytes.Buffer
-		if err := json.Indent(&out, compact, "", "  "); err != nil {
-			return fmt.Errorf("write json: %w", err)
-		}
-		text = append(out.Bytes(), '\n')
-	}
-	if file == "" {
-		_, err := u.out.Write(text)
-		return err
-	}
-	if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // a configuration is not secret
-		return fmt.Errorf("write --to-file: %w", err)
-	}
-	return nil
 }
 
 func readConvertRequest(c *cli.Context, u *ui) (profiles.ConvertRequest, error) {
@@ -144,7 +118,7 @@ func readConvertRequest(c *cli.Context, u *ui) (profiles.ConvertRequest, error) 
 		if r.API == "" {
 			return r, problem.Invalidf("leave --branch out", "--to %s is a release already", c.String("to"))
 		}
-		if r.Release, err = pack.ResolveBranch(c.Context, u.session, branch); err != nil {
+		if r.Release, err = pack.ResolveBranch(c.Context, u.Session, branch); err != nil {
 			return r, err
 		}
 	}
@@ -158,7 +132,7 @@ func (u *ui) readDocument(file string) (text []byte, name string, err error) {
 	case "":
 		return nil, "", problem.Invalidf("FILE may be - for standard input", "FILE is required")
 	case "-":
-		text, err = io.ReadAll(u.in)
+		text, err = io.ReadAll(u.In)
 		if err != nil {
 			return nil, "", fmt.Errorf("read standard input: %w", err)
 		}
@@ -175,18 +149,18 @@ func profileValidateCommand(u *ui) *cli.Command {
 			"plugins of the file was built on this machine; both must accept the file. Warns about settings that the " +
 			"scheduler accepts and ignores. FILE - is standard input.\n\n" +
 			"Exit status: 0 valid; 2 the file cannot be read; 3 not valid for the release.",
-		UsageText: examples("pmk-sched profile validate --branch v1.24.3 config.yaml",
+		UsageText: command.Examples("pmk-sched profile validate --branch v1.24.3 config.yaml",
 			"pmk-sched profile validate --branch v1.25.4 -o json config.yaml"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler (required)"},
 			&cli.StringSliceFlag{Name: "plugin", Usage: "`NAME` of a plugin that is compiled in"},
-			outputFlag(""),
+			command.OutputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			if c.String("branch") == "" {
 				return problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required")
 			}
-			release, err := pack.ResolveBranch(c.Context, u.session, c.String("branch"))
+			release, err := pack.ResolveBranch(c.Context, u.Session, c.String("branch"))
 			if err != nil {
 				return err
 			}
@@ -194,17 +168,17 @@ func profileValidateCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			v, err := pack.Validate(c.Context, u.session, profiles.ValidateRequest{
+			v, err := pack.Validate(c.Context, u.Session, profiles.ValidateRequest{
 				Release: release, Source: text, SourceName: name, Plugins: c.StringSlice("plugin"),
 			})
 			if err != nil {
 				return err
 			}
-			u.warn(v.Warnings...)
-			if err := u.data(c.String("output"), v, validationTable(v)); err != nil || v.Valid {
+			u.Warn(v.Warnings...)
+			if err := u.Data(c.String("output"), v, validationTable(v)); err != nil || v.Valid {
 				return err
 			}
-			return problem.WithHint(&checkFailed{text: strings.Join(v.Reasons, "\n")}, v.Hint)
+			return problem.WithHint(command.CheckFailed("%s", strings.Join(v.Reasons, "\n")), v.Hint)
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
@@ -17,7 +18,7 @@ func recordCommand(u *ui) *cli.Command {
 		Description: "A snapshot, and afterwards the arrival, binding, completion and deletion of pods, changes of nodes and " +
 			"of the other objects that schedulers read, for `simulate replay`. It only watches. Ctrl-C ends it early; the file " +
 			"is then complete. Changes nothing on the cluster.",
-		UsageText: examples("pmk-sched record --for 24h --archive monday.tar.gz",
+		UsageText: command.Examples("pmk-sched record --for 24h --archive monday.tar.gz",
 			"pmk-sched record --rbac | kubectl apply -f -",
 			"pmk-sched record --from openb/ --archive openb.tar.gz"),
 		Flags: []cli.Flag{
@@ -28,7 +29,7 @@ func recordCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "anonymize", Usage: "replace names, labels, images and UIDs"},
 			&cli.StringSliceFlag{Name: "resource", Usage: "`PLURAL.GROUP` that a plugin reads, with all its fields"},
 			&cli.BoolFlag{Name: "rbac", Usage: "print the permissions that a recording needs, in the namespace of --namespace"},
-			outputFlag(""),
+			command.OutputFlag(""),
 		},
 		Action: func(c *cli.Context) error { return record(c, u) },
 	}
@@ -36,7 +37,7 @@ func recordCommand(u *ui) *cli.Command {
 
 func record(c *cli.Context, u *ui) error {
 	request := capture.Request{
-		From: c.StringSlice("from"), Stdin: u.in, Resources: c.StringSlice("resource"), Anonymize: c.Bool("anonymize"),
+		From: c.StringSlice("from"), Stdin: u.In, Resources: c.StringSlice("resource"), Anonymize: c.Bool("anonymize"),
 		Version: ownVersion(),
 	}
 	if c.Bool("rbac") {
@@ -49,18 +50,18 @@ func record(c *cli.Context, u *ui) error {
 	case len(request.From) > 0 && c.IsSet("for"):
 		return problem.Invalidf("a trace has its own times", "--for cannot be used with --from")
 	}
-	header, err := capture.Record(c.Context, u.session, request, duration, c.String("archive"))
+	header, err := capture.Record(c.Context, u.Session, request, duration, c.String("archive"))
 	if header == nil {
 		return err
 	}
-	return errors.Join(err, u.data(c.String("output"), header, recordingTable(header)))
+	return errors.Join(err, u.Data(c.String("output"), header, recordingTable(header)))
 }
 
 func recordingTable(h *snapshot.Header) string {
 	var p printer
 	p.WriteString(snapshotTable(h))
 	r := h.Recording
-	p.line("\nchanges: %d in %s, %d bytes", r.Events, (time.Duration(r.Seconds) * time.Second), r.Bytes)
+	p.Line("\nchanges: %d in %s, %d bytes", r.Events, (time.Duration(r.Seconds) * time.Second), r.Bytes)
 	p.notes(h.Notes)
 	return p.String()
 }

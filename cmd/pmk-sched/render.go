@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
-	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
@@ -22,7 +19,7 @@ func renderCommand(u *ui) *cli.Command {
 		Name: "render", Usage: "print the objects that deploy would apply",
 		Description: "Inspects the cluster for values that are not given. With --branch it works without a cluster; check " +
 			"nodeSelector and port of the result then. Keys are redacted unless --show-secrets is given.",
-		UsageText: examples("pmk-sched render --offline --branch v1.24.3 --name my-scheduler --image localhost/sched:v1",
+		UsageText: command.Examples("pmk-sched render --offline --branch v1.24.3 --name my-scheduler --image localhost/sched:v1",
 			"pmk-sched render --name my-scheduler --releases releases.yaml --helm-chart chart",
 			"pmk-sched render -f pmk-sched.yaml --monitoring --to-file monitoring.yaml"),
 		Flags: schedulerFlags(
@@ -38,7 +35,7 @@ func renderCommand(u *ui) *cli.Command {
 				Usage: "print the configuration that `AUTOSCALER` reads instead: cluster-autoscaler or karpenter"},
 			toFileFlag(),
 			&cli.BoolFlag{Name: "show-secrets", Usage: "print keys too, so that the output can be applied"},
-			outputFlag("to-file", "yaml", "json", "table")),
+			command.OutputFlag("to-file", "yaml", "json", "table")),
 		Action: func(c *cli.Context) error {
 			chart := c.String("helm-chart")
 			for _, dir := range []string{chart, c.String("kustomize")} {
@@ -71,7 +68,7 @@ func renderCommand(u *ui) *cli.Command {
 			if c.IsSet("kustomize") {
 				return problem.Invalidf("", "--kustomize requires --releases")
 			}
-			plan, err := lifecycle.Plan(c.Context, u.session, sp, c.Bool("offline"))
+			plan, err := lifecycle.Plan(c.Context, u.Session, sp, c.Bool("offline"))
 			if err != nil {
 				return err
 			}
@@ -84,7 +81,7 @@ func renderCommand(u *ui) *cli.Command {
 					return err
 				}
 				for _, note := range notes {
-					u.session.Note(note)
+					u.Session.Note(note)
 				}
 				return u.write(c.String("to-file"), text)
 			}
@@ -92,7 +89,7 @@ func renderCommand(u *ui) *cli.Command {
 			if c.Bool("monitoring") {
 				var warnings []string
 				text, warnings, err = deploy.RenderMonitoring(plan)
-				u.warn(warnings...)
+				u.Warn(warnings...)
 			} else {
 				text, err = deploy.Render(plan, c.Bool("show-secrets"))
 			}
@@ -104,58 +101,12 @@ func renderCommand(u *ui) *cli.Command {
 	}
 }
 
-func toFileFlag() cli.Flag {
-	return &cli.StringFlag{Name: "to-file", Usage: "write to `FILE` instead of standard output"}
-}
-
-// objects writes the YAML of objects in a format, to a file if one is given.
-func (u *ui) objects(format, file string, text []byte) error {
-	var out bytes.Buffer
-	if format == "yaml" {
-		out.Write(text)
-	} else if err := writeObjects(&out, format, text); err != nil {
-		return err
-	}
-	return u.write(file, out.Bytes())
-}
-
-// write writes to a file that only its owner may read, or to standard output if file is empty.
-func (u *ui) write(file string, text []byte) error {
-	if file != "" {
-		return os.WriteFile(file, text, 0o600)
-	}
-	_, err := u.out.Write(text)
-	return err
-}
-
-// writeObjects writes objects as a List, or as a table with their names.
-func writeObjects(w io.Writer, format string, text []byte) error {
-	type object = map[string]any
-	items := []object{}
-	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
-		var o object
-		if err := yaml.Unmarshal(document, &o); err != nil {
-			return fmt.Errorf("read rendered objects: %w", err)
-		}
-		items = append(items, o)
-	}
-	list := object{"apiVersion": "v1", "kind": "List", "items": items}
-	var p printer
-	p.row("KIND", "NAMESPACE", "NAME")
-	for _, o := range items {
-		meta, _ := o["metadata"].(object)
-		namespace, _ := meta["namespace"].(string)
-		p.row(o["kind"], namespace, meta["name"])
-	}
-	return writeData(w, format, list, p.String())
-}
-
 func writeChart(u *ui, plan *deploy.Plan, dir string, secrets bool) error {
 	files, warnings, err := deploy.Chart(plan, secrets)
 	if err != nil {
 		return err
 	}
-	u.warn(warnings...)
+	u.Warn(warnings...)
 	if err := writeFiles(dir, files); err != nil {
 		return err
 	}
@@ -185,11 +136,11 @@ func writeReleases(c *cli.Context, u *ui, sp *spec.Spec) error {
 	if err != nil {
 		return problem.Invalidf("", "read %s: %w", c.String("releases"), err)
 	}
-	plans, err := lifecycle.PlanReleases(c.Context, u.session, sp, index)
+	plans, err := lifecycle.PlanReleases(c.Context, u.Session, sp, index)
 	if err != nil {
 		return err
 	}
-	u.warn(plans[0].Warnings...)
+	u.Warn(plans[0].Warnings...)
 	write := deploy.ReleasesChart
 	if kustomize != "" {
 		write = deploy.ReleasesKustomize
@@ -198,7 +149,7 @@ func writeReleases(c *cli.Context, u *ui, sp *spec.Spec) error {
 	if err != nil {
 		return err
 	}
-	u.warn(warnings...)
+	u.Warn(warnings...)
 	if err := writeFiles(chart+kustomize, files); err != nil {
 		return err
 	}
@@ -206,26 +157,12 @@ func writeReleases(c *cli.Context, u *ui, sp *spec.Spec) error {
 		u.sayChart(chart, plans[0])
 		return nil
 	}
-	u.say("the base and the components are in %s: the kustomization of a cluster has resources [%s] and, for its minor, "+
+	u.Say("the base and the components are in %s: the kustomization of a cluster has resources [%s] and, for its minor, "+
 		"components [%s]", kustomize, filepath.Join(kustomize, "base"),
 		filepath.Join(kustomize, "components", plans[len(plans)-1].Release.MinorString()))
 	return nil
 }
 
 func (u *ui) sayChart(dir string, plan *deploy.Plan) {
-	u.say("the chart is in %s: `helm upgrade --install -n %s %s %s`", dir, plan.Namespace, plan.Name, dir)
-}
-
-// writeFiles writes files below a directory.
-func writeFiles(dir string, files map[string][]byte) error {
-	for name, text := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("write to %s: %w", dir, err)
-		}
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			return fmt.Errorf("write to %s: %w", dir, err)
-		}
-	}
-	return nil
+	u.Say("the chart is in %s: `helm upgrade --install -n %s %s %s`", dir, plan.Namespace, plan.Name, dir)
 }

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"fmt"
-
-	"github.com/rogpeppe/go-internal/diff"
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
@@ -18,7 +16,7 @@ func replaceCommand(u *ui) *cli.Command {
 			"With --all-nodes it prints the command for each control-plane node. With --pod-image it also runs the command, " +
 			"on one node after the other, in a privileged pod that is deleted afterwards. It stops at the first failure; the " +
 			"same command resumes.",
-		UsageText: examples("pmk-sched replace --image registry.example.com/kube-scheduler:v1.24.3 --dry-run",
+		UsageText: command.Examples("pmk-sched replace --image registry.example.com/kube-scheduler:v1.24.3 --dry-run",
 			"pmk-sched replace --preset binpack --yes",
 			"pmk-sched replace --preset binpack --all-nodes --pod-image registry.example.com/pmk-sched:v1"),
 		Flags: []cli.Flag{
@@ -34,7 +32,7 @@ func replaceCommand(u *ui) *cli.Command {
 			allNodesFlag("replace"), podImageFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "run all checks and print the changes of the manifest without making them"},
 			timeoutFlag(replace.DefaultTimeout, "the new scheduler"), stableForFlag(replace.DefaultStableFor),
-			yesFlag(), outputFlag(""),
+			yesFlag(), command.OutputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			if err := checkAllNodes(c); err != nil {
@@ -44,7 +42,7 @@ func replaceCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			node, err := replace.Replacement(c.Context, u.session, sp, replace.NodeOptions{
+			node, err := replace.Replacement(c.Context, u.Session, sp, replace.NodeOptions{
 				Node: c.String("node"), Timeout: c.Duration("timeout"), Stable: c.Duration("stable-for"),
 				AllNodes: c.Bool("all-nodes"), PodImage: c.String("pod-image"),
 			})
@@ -63,11 +61,11 @@ func replaceCommand(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				u.say("dry run: nothing was changed")
+				u.Say("dry run: nothing was changed")
 				preview := newPreview(plan)
-				return u.data(format, preview, preview.Diff)
+				return u.Data(format, preview, preview.Diff)
 			}
-			if err := u.confirm(c.Context, c.Bool("yes"),
+			if err := u.Confirm(c.Context, c.Bool("yes"),
 				"replace the default scheduler of this node, which serves "+node.Server); err != nil {
 				return err
 			}
@@ -75,30 +73,10 @@ func replaceCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			u.say(
+			u.Say(
 				"the default scheduler of node %s is replaced; verify it with `pmk-sched verify --default`, undo it with "+
 					"`pmk-sched restore`", outcome.Node)
-			return u.data(format, outcome, replacedTable(outcome))
+			return u.Data(format, outcome, replacedTable(outcome))
 		},
 	}
-}
-
-// replacePreview is the output from replace --dry-run.
-type replacePreview struct {
-	Node  string `json:"node"`
-	Image string `json:"image"`
-	// Diff shows how the static pod's manifest would change.
-	Diff string `json:"diff"`
-}
-
-func newPreview(plan *replace.Plan) *replacePreview {
-	changes := diff.Diff("live"+plan.Layout.Manifest, plan.Old.Data, "wanted"+plan.Layout.Manifest, plan.New.Data)
-	return &replacePreview{Node: plan.Node, Image: plan.Image, Diff: string(changes)}
-}
-
-func replacedTable(o *replace.Outcome) string {
-	var p printer
-	p.pairs("node", o.Node, "image", o.Image, "backup", o.Backup, "leader", o.Leads,
-		"without a scheduler", fmt.Sprintf("%.1f s", o.SecondsWithout))
-	return p.String()
 }

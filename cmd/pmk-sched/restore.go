@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
@@ -15,7 +16,7 @@ func restoreCommand(u *ui) *cli.Command {
 		Description: "Restores the original manifest byte by byte, also after an interrupted replacement and while the API " +
 			"server is down. Later edits of the files are shown and kept, unless --force is given. With --all-nodes and " +
 			"--pod-image it restores all control-plane nodes, one after the other, as replace does.",
-		UsageText: examples("pmk-sched restore",
+		UsageText: command.Examples("pmk-sched restore",
 			"pmk-sched restore --force --yes",
 			"pmk-sched restore --all-nodes --pod-image registry.example.com/pmk-sched:v1"),
 		Flags: []cli.Flag{
@@ -23,7 +24,7 @@ func restoreCommand(u *ui) *cli.Command {
 			allNodesFlag("restore"), podImageFlag(),
 			&cli.StringFlag{Name: "require-signature",
 				Usage: "require a signature of the public `KEY`, a PEM file, for the image of --pod-image"},
-			yesFlag(), outputFlag(""),
+			yesFlag(), command.OutputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			if err := checkAllNodes(c); err != nil {
@@ -35,23 +36,23 @@ func restoreCommand(u *ui) *cli.Command {
 			if c.Bool("all-nodes") {
 				return restoreAll(c, u)
 			}
-			if _, err := u.session.Connect(); err != nil {
+			if _, err := u.Session.Connect(); err != nil {
 				return err
 			}
-			if err := u.confirm(c.Context, c.Bool("yes"), "restore the original default scheduler of this node"); err != nil {
+			if err := u.Confirm(c.Context, c.Bool("yes"), "restore the original default scheduler of this node"); err != nil {
 				return err
 			}
-			outcome, err := replace.RestoreNode(c.Context, u.session, c.Bool("force"))
+			outcome, err := replace.RestoreNode(c.Context, u.Session, c.Bool("force"))
 			if err != nil {
 				return err
 			}
 			if outcome.Node == "" {
-				u.say("nothing to restore: the default scheduler of this node is not replaced")
+				u.Say("nothing to restore: the default scheduler of this node is not replaced")
 				outcome.Manifest = replace.ManifestUnchanged
 			}
 			var p printer
-			p.pairs("node", outcome.Node, "manifest", outcome.Manifest, "backup", outcome.Backup)
-			return u.data(c.String("output"), outcome, p.String())
+			p.Pairs("node", outcome.Node, "manifest", outcome.Manifest, "backup", outcome.Backup)
+			return u.Data(c.String("output"), outcome, p.String())
 		},
 	}
 }
@@ -61,7 +62,7 @@ func restoreAll(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	node, err := replace.Restoration(c.Context, u.session, c.String("pod-image"), key)
+	node, err := replace.Restoration(c.Context, u.Session, c.String("pod-image"), key)
 	if err != nil {
 		return err
 	}

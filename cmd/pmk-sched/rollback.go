@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
@@ -15,12 +15,12 @@ func rollbackCommand(u *ui) *cli.Command {
 		Description: "Deploys image, configuration, permissions, credentials and extenders of an earlier revision as a new " +
 			"revision. Like `deploy` it checks first and waits until the scheduler is ready and stays ready; otherwise the " +
 			"current revision is restored. `diff --revision` prints the changes.",
-		UsageText: examples("pmk-sched rollback --name my-scheduler", "pmk-sched rollback --name my-scheduler --to 3"),
+		UsageText: command.Examples("pmk-sched rollback --name my-scheduler", "pmk-sched rollback --name my-scheduler --to 3"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
 			&cli.IntFlag{Name: "to", Usage: "`REVISION` to return to, see `pmk-sched history`",
 				DefaultText: "the revision before the current one", Action: validRevision("to")},
-			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), yesFlag(), outputFlag(""),
+			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), yesFlag(), command.OutputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			sp, err := readName(c, u)
@@ -28,22 +28,13 @@ func rollbackCommand(u *ui) *cli.Command {
 				return err
 			}
 			u.confirmPermissions(c)
-			plan, outcome, err := lifecycle.RollBack(c.Context, u.session, sp, c.Int("to"), rollout(c))
+			plan, outcome, err := lifecycle.RollBack(c.Context, u.Session, sp, c.Int("to"), rollout(c))
 			if err != nil {
 				return err
 			}
-			u.say("scheduler %s: %s is deployed (revision %d); verify it with `%s`", plan.Name, plan.Origin, outcome.Revision,
+			u.Say("scheduler %s: %s is deployed (revision %d); verify it with `%s`", plan.Name, plan.Origin, outcome.Revision,
 				plan.Command("verify"))
-			return u.data(c.String("output"), outcome, outcome.Changes.String())
+			return u.Data(c.String("output"), outcome, outcome.Changes.String())
 		},
-	}
-}
-
-func validRevision(flag string) func(*cli.Context, int) error {
-	return func(_ *cli.Context, number int) error {
-		if number < 1 {
-			return problem.Invalidf("revisions are numbered from 1", "invalid --%s %d", flag, number)
-		}
-		return nil
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
@@ -12,7 +13,7 @@ func schemaCommand(u *ui) *cli.Command {
 		Name: "schema", Usage: "print the JSON schema of pmk-sched.yaml, or of a test",
 		Description: "Editors complete and check the file with it. The YAML language server reads it from the first line " +
 			"of the file: # yaml-language-server: $schema=pmk-sched.schema.json",
-		UsageText: examples("pmk-sched schema", "pmk-sched schema --to-file pmk-sched.schema.json",
+		UsageText: command.Examples("pmk-sched schema", "pmk-sched schema --to-file pmk-sched.schema.json",
 			"pmk-sched schema --kind SchedulingTest --to-file test.schema.json"),
 		Flags: []cli.Flag{
 			toFileFlag(),

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/shadow"
 )
@@ -19,7 +20,7 @@ func shadowCommand(u *ui) *cli.Command {
 		Description: "The scheduler runs on this machine. A proxy passes its reads to the API server and answers its " +
 			"writes, so that nothing on the cluster is changed. It decides about each pod as soon as the observed scheduler " +
 			"has decided. Ctrl-C ends it early.",
-		UsageText: examples("pmk-sched shadow --preset binpack --for 10m",
+		UsageText: command.Examples("pmk-sched shadow --preset binpack --for 10m",
 			"pmk-sched shadow -f pmk-sched.yaml --observe default-scheduler -o json",
 			"pmk-sched shadow --rbac | kubectl apply -f -"),
 		Flags: localSchedulerFlags("the cluster's",
@@ -28,7 +29,7 @@ func shadowCommand(u *ui) *cli.Command {
 			&cli.DurationFlag{Name: "for", Value: time.Hour, Usage: "observe for `DURATION`"},
 			&cli.BoolFlag{Name: "rbac", Usage: "print the permissions that a shadow needs, in the namespace of --namespace"},
 			&cli.StringSliceFlag{Name: "resource", Usage: "with --rbac: `PLURAL.GROUP` that a plugin reads"},
-			outputFlag(""),
+			command.OutputFlag(""),
 		),
 		Action: func(c *cli.Context) error {
 			if c.Bool("rbac") {
@@ -53,33 +54,33 @@ func runShadow(c *cli.Context, u *ui) error {
 	if request.Scheduler, err = simulatedScheduler(c, u, true); err != nil {
 		return err
 	}
-	result, err := shadow.Run(c.Context, u.session, request)
+	result, err := shadow.Run(c.Context, u.Session, request)
 	if result == nil {
 		return err
 	}
-	return errors.Join(err, u.data(c.String("output"), result, shadowTable(result)))
+	return errors.Join(err, u.Data(c.String("output"), result, shadowTable(result)))
 }
 
 func shadowTable(r *shadow.Report) string {
 	var p printer
 	duration := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)
-	p.line("%s %s compared with %s for %s", r.Scheduler, r.Release, r.Observed, duration)
-	p.line("pods: %d same, %d different, %d tied", r.Same, len(r.Differences), len(r.Noise))
+	p.Line("%s %s compared with %s for %s", r.Scheduler, r.Release, r.Observed, duration)
+	p.Line("pods: %d same, %d different, %d tied", r.Same, len(r.Differences), len(r.Noise))
 	if len(r.Undecided) > 0 || r.Missed > 0 {
-		p.line("pods not compared: %d without a decision by the shadow, %d that were bound without an event",
+		p.Line("pods not compared: %d without a decision by the shadow, %d that were bound without an event",
 			len(r.Undecided), r.Missed)
 	}
 	for _, note := range r.Notes {
-		p.row("note: " + note)
+		p.Row("note: " + note)
 	}
-	p.head(len(r.Differences), "DIFFERENT POD", "NODE", "NODE OF "+r.Observed, "REASON")
+	p.Head(len(r.Differences), "DIFFERENT POD", "NODE", "NODE OF "+r.Observed, "REASON")
 	for _, d := range first(r.Differences) {
-		p.row(d.Namespace+"/"+d.Name, orDash(d.Node), orDash(d.Observed), orDash(oneLine(d.Reason)))
+		p.Row(d.Namespace+"/"+d.Name, orDash(d.Node), orDash(d.Observed), orDash(oneLine(d.Reason)))
 	}
 	p.more(len(r.Differences))
-	p.head(len(r.Evictions), "WOULD EVICT", "FOR")
+	p.Head(len(r.Evictions), "WOULD EVICT", "FOR")
 	for _, e := range first(r.Evictions) {
-		p.row(e.Namespace+"/"+e.Name, orDash(e.For))
+		p.Row(e.Namespace+"/"+e.Name, orDash(e.For))
 	}
 	p.more(len(r.Evictions))
 	return p.String()

@@ -11,8 +11,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
@@ -26,32 +26,6 @@ const (
 	defaultParallelJob = 10
 )
 
-func jobFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "job",
-		Usage: "run the simulations on the cluster, in the namespace of --namespace; requires --push or --load"}
-}
-
-func parallelFlag() cli.Flag {
-	return &cli.IntFlag{Name: "parallel", Usage: "run `NUMBER` of simulations at the same time",
-		DefaultText: fmt.Sprintf("1, or %d with --job", defaultParallelJob), Action: atLeast("parallel", 1)}
-}
-
-// jobFlags are the flags that need --job.
-func jobFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "node", Usage: "with --job: run all pods on the node `NAME` and tolerate its taints",
-			DefaultText: "any node"},
-		&cli.StringFlag{Name: "tag", Usage: "with --job: `REFERENCE` of the image with programs and snapshots",
-			DefaultText: "localhost/pmk-sched-matrix:NAME"},
-		&cli.BoolFlag{Name: "push",
-			Usage: "with --job: push the image to its registry, with the credentials of the docker configuration"},
-		&cli.StringSliceFlag{Name: "load",
-			Usage: "with --job: load the image into `containerd[=SOCKET]` or docker on this machine"},
-		&cli.StringFlag{Name: "base", Usage: "with --job: base `IMAGE`, as in `pmk-sched build`", DefaultText: "busybox"},
-		&cli.StringFlag{Name: "busybox", Usage: "with --job: `PATH` of a static busybox to use as base, without a registry"},
-	}
-}
-
 func simulateMatrixCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:      "matrix",
@@ -60,7 +34,7 @@ func simulateMatrixCommand(u *ui) *cli.Command {
 		Description: "SCENARIO is pending, replace-all, or a file as for `simulate run`. With --job the simulations run on " +
 			"the cluster, as one indexed Job whose image contains all programs and files. The Job is deleted in the end.\n\n" +
 			"Exit status 1: a simulation failed; the results of the others are printed.",
-		UsageText: examples("pmk-sched simulate matrix --snapshot a.tar.gz -f default -f new.yaml pending scenario.yaml",
+		UsageText: command.Examples("pmk-sched simulate matrix --snapshot a.tar.gz -f default -f new.yaml pending scenario.yaml",
 			"pmk-sched simulate matrix --snapshot a.tar.gz --job --push --tag reg.example.com/m:v1 replace-all"),
 		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{
@@ -73,7 +47,7 @@ func simulateMatrixCommand(u *ui) *cli.Command {
 			parallelFlag(),
 			timeoutFlag(simulateTimeout, "a scheduler to decide about all pods"),
 			jobFlag(),
-			outputFlag(""),
+			command.OutputFlag(""),
 		}, jobFlags()...),
 		Action: func(c *cli.Context) error { return simulateMatrix(c, u) },
 	}
@@ -84,11 +58,11 @@ func simulateMatrix(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	result, err := matrix.Run(c.Context, u.session, request)
+	result, err := matrix.Run(c.Context, u.Session, request)
 	if result == nil {
 		return err
 	}
-	if printed := u.data(c.String("output"), result, matrixTable(result)); printed != nil {
+	if printed := u.Data(c.String("output"), result, matrixTable(result)); printed != nil {
 		return printed
 	}
 	if err != nil {
@@ -116,9 +90,9 @@ func failedCells(result *matrix.Result) error {
 }
 
 func matrixRequest(c *cli.Context, u *ui) (matrix.Request, error) {
-	r := matrix.Request{Snapshots: c.StringSlice("snapshot"), Stdin: u.in, Version: ownVersion(),
+	r := matrix.Request{Snapshots: c.StringSlice("snapshot"), Stdin: u.In, Version: ownVersion(),
 		Timeout: c.Duration("timeout")}
-	if err := cmp.Or(checkList(c), readsStdinOnce(c, "file", "snapshot")); err != nil {
+	if err := cmp.Or(command.CheckList(c), readsStdinOnce(c, "file", "snapshot")); err != nil {
 		return r, err
 	}
 	if len(r.Snapshots) == 0 {
@@ -151,55 +125,6 @@ func matrixRequest(c *cli.Context, u *ui) (matrix.Request, error) {
 	return r, err
 }
 
-// readJob returns the Job that runs the simulations on the cluster, or nil without --job, and how
-// many simulations run at the same time.
-func readJob(c *cli.Context, u *ui) (job *matrix.JobRequest, parallel int, err error) {
-	job, err = newJob(c, u)
-	switch {
-	case c.IsSet("parallel"):
-		return job, c.Int("parallel"), err
-	case job != nil:
-		return job, defaultParallelJob, err
-	}
-	return nil, 1, err
-}
-
-func newJob(c *cli.Context, u *ui) (*matrix.JobRequest, error) {
-	if !c.Bool("job") {
-		for _, flag := range jobFlags() {
-			if name := flag.Names()[0]; c.IsSet(name) {
-				return nil, problem.Invalidf("", "--%s requires --job", name)
-			}
-		}
-		return nil, nil
-	}
-	if !c.Bool("push") && len(c.StringSlice("load")) == 0 {
-		return nil,
-			problem.Invalidf("the pods need the image: push it to a registry, or load it into containerd of the node of --node",
-				"--job requires --push or --load")
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find the executable of pmk-sched: %w", err)
-	}
-	sp, err := spec.Read(spec.Flags{Version: ownVersion()})
-	if err != nil {
-		return nil, err
-	}
-	image, err := sp.Build(spec.BuildFlags{
-		Self: self, Base: c.String("base"), Busybox: c.String("busybox"), Tag: c.String("tag"), Push: c.Bool("push"),
-		Load: c.StringSlice("load"),
-	})
-	if err != nil {
-		return nil, err
-	}
-	image.Tag = c.String("tag")
-	return &matrix.JobRequest{
-		Image: image, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Node: c.String("node"),
-		Command: []string{"--cache-dir", "/tmp/cache", simulateCell},
-	}, nil
-}
-
 // simulateCellCommand returns the command that a Job's pods run.
 func simulateCellCommand(u *ui) *cli.Command {
 	return &cli.Command{
@@ -211,18 +136,18 @@ func simulateCellCommand(u *ui) *cli.Command {
 				return problem.Invalidf("this command is for pods of `pmk-sched simulate matrix --job`", "read %s: %w", variable,
 					err)
 			}
-			return matrix.RunCell(c.Context, u.session, os.Getenv(matrix.ListVariable), index, u.out)
+			return matrix.RunCell(c.Context, u.Session, os.Getenv(matrix.ListVariable), index, u.Out)
 		},
 	}
 }
 
 func matrixTable(r *matrix.Result) string {
 	var p printer
-	p.row("SNAPSHOT", "SCENARIO", "SCHEDULER", "RELEASE",
+	p.Row("SNAPSHOT", "SCENARIO", "SCHEDULER", "RELEASE",
 		"PLACED", "UNPLACED", "MOVED", "EVICTED", "EMPTY NODES", "CPU", "MEMORY")
 	for _, cell := range r.Cells {
 		if cell.Result == nil {
-			p.row(cell.Snapshot, cell.Scenario, cell.Scheduler, "-", "failed", "-", "-", "-", "-", "-", "-")
+			p.Row(cell.Snapshot, cell.Scenario, cell.Scheduler, "-", "failed", "-", "-", "-", "-", "-", "-")
 			continue
 		}
 		s := cell.Result.Summary
@@ -234,13 +159,13 @@ func matrixTable(r *matrix.Result) string {
 		for _, u := range s.Utilization {
 			utilization[u.Resource] = fmt.Sprintf("%.1f %%", 100*u.After)
 		}
-		p.row(cell.Snapshot, cell.Scenario, cell.Scheduler, cell.Result.Release,
+		p.Row(cell.Snapshot, cell.Scenario, cell.Scheduler, cell.Result.Release,
 			s.Placed, s.Unplaced, s.Moved, s.Evicted, empty, orDash(utilization["cpu"]), orDash(utilization["memory"]))
 	}
 	for _, cell := range r.Cells {
 		if cell.Error != "" {
 			first, _, _ := strings.Cut(cell.Error, "\n") // the logs of programs follow
-			p.line("\n%s: %s", cell, first)
+			p.Line("\n%s: %s", cell, first)
 		}
 	}
 	var notes []string

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
@@ -33,7 +34,7 @@ a.tar.gz, pending, new.yaml: no room
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	err := failedCells(r)
-	if err == nil || err.Error() != "1 of 2 simulations failed" || exitStatus(err) != statusFailure ||
+	if err == nil || err.Error() != "1 of 2 simulations failed" || command.ExitStatus(err) != command.StatusFailure ||
 		!cmp.Equal(problem.Hints(err), []string{"make some"}) {
 		t.Errorf("got %v", err)
 	}

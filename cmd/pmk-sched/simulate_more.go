@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 )
@@ -14,7 +15,7 @@ func simulateAddCommand(u *ui) *cli.Command {
 		Name: "add", Usage: "show where the pods of manifests would go, and how many more copies fit",
 		Description: "Pods, Deployments, ReplicaSets, StatefulSets and Jobs are added as their controllers would add them. " +
 			"Then copies are added until a pod does not fit. Pending pods of the snapshot are left out.",
-		UsageText: examples("pmk-sched simulate add -m deployment.yaml",
+		UsageText: command.Examples("pmk-sched simulate add -m deployment.yaml",
 			"pmk-sched simulate add -m deployment.yaml --count 5 --snapshot cluster.tar.gz -o json"),
 		Flags: simulateFlags(u,
 			&cli.StringSliceFlag{
@@ -30,19 +31,10 @@ func simulateAddCommand(u *ui) *cli.Command {
 				Scenario: "add", Files: c.StringSlice("manifests"), Count: c.Int("count"), Limit: c.Int("limit"),
 			}
 			if len(step.Files) == 0 {
-				return problem.Invalidf(seeHelp(c), "--manifests is required")
+				return problem.Invalidf(command.SeeHelp(c), "--manifests is required")
 			}
 			return simulateSteps(c, u, "", step)
 		},
-	}
-}
-
-func atLeast(flag string, least int) func(*cli.Context, int) error {
-	return func(_ *cli.Context, n int) error {
-		if n < least || n > 100_000 {
-			return problem.Invalidf("", "invalid --%s %d: must be between %d and 100000", flag, n, least)
-		}
-		return nil
 	}
 }
 
@@ -51,7 +43,7 @@ func simulateNodesCommand(u *ui) *cli.Command {
 		Name: "nodes", Usage: "show where the pending pods would go if there were more nodes",
 		Description: "TEMPLATE is the name of a node, or a file with a Node. A copy of a node has its labels, taints and " +
 			"resources, and copies of its pods of DaemonSets and its static pods. --until-fits searches the number of nodes.",
-		UsageText: examples("pmk-sched simulate nodes --add worker-1=3",
+		UsageText: command.Examples("pmk-sched simulate nodes --add worker-1=3",
 			"pmk-sched simulate nodes --snapshot cluster.tar.gz --add gpu-node.yaml=2 -o json",
 			"pmk-sched simulate nodes --until-fits --template worker-1 --template gpu-node.yaml"),
 		Flags: simulateFlags(u,
@@ -77,7 +69,7 @@ func simulateNodesCommand(u *ui) *cli.Command {
 				step.Add = append(step.Add, add)
 			}
 			if len(step.Add) == 0 {
-				return problem.Invalidf(seeHelp(c), "--add is required")
+				return problem.Invalidf(command.SeeHelp(c), "--add is required")
 			}
 			return simulateSteps(c, u, "", step)
 		},
@@ -89,12 +81,12 @@ func simulateRunCommand(u *ui) *cli.Command {
 		Name: "run", ArgsUsage: "FILE", Usage: "run the simulations of a file in sequence",
 		Description: "Each step begins with the state after the previous step. The result contains the final node of each " +
 			"pod and the result of each step. Paths in the file are relative to the file.",
-		UsageText: examples("pmk-sched simulate run scenario.yaml",
+		UsageText: command.Examples("pmk-sched simulate run scenario.yaml",
 			"pmk-sched simulate run --snapshot cluster.tar.gz -o json scenario.yaml"),
 		Flags: simulateFlags(u),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return problem.Invalidf(seeHelp(c), "expected one FILE, got %d arguments", c.NArg())
+				return problem.Invalidf(command.SeeHelp(c), "expected one FILE, got %d arguments", c.NArg())
 			}
 			name := c.Args().First()
 			steps, err := readScenario(name)
@@ -104,12 +96,4 @@ func simulateRunCommand(u *ui) *cli.Command {
 			return simulateSteps(c, u, filepath.Dir(name), steps...)
 		},
 	}
-}
-
-func readScenario(name string) ([]scenario.Step, error) {
-	text, err := problem.ReadFile("scenario", name)
-	if err != nil {
-		return nil, err
-	}
-	return scenario.ParseFile(name, text)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
@@ -12,35 +13,35 @@ func simulateUntilFits(c *cli.Context, u *ui) error {
 	if err := exclude(c, "", "until-fits", "add", "against", "report", "price"); err != nil {
 		return err
 	}
-	r := simulate.NeededRequest{Script: simulate.Script{Stdin: u.in}, Templates: c.StringSlice("template"),
+	r := simulate.NeededRequest{Script: simulate.Script{Stdin: u.In}, Templates: c.StringSlice("template"),
 		Limit: c.Int("limit")}
 	if len(r.Templates) == 0 {
-		return problem.Invalidf(seeHelp(c), "--until-fits needs --template")
+		return problem.Invalidf(command.SeeHelp(c), "--until-fits needs --template")
 	}
 	var err error
 	if r.Input, err = readInput(c, u); err != nil {
 		return err
 	}
-	result, err := simulate.Needed(c.Context, u.session, r)
+	result, err := simulate.Needed(c.Context, u.Session, r)
 	if err != nil {
 		return err
 	}
-	return u.data(c.String("output"), result, neededTable(result))
+	return u.Data(c.String("output"), result, neededTable(result))
 }
 
 func neededTable(r *report.Needed) string {
 	var p printer
-	p.line("new nodes that the pending pods need, by scheduler %s %s\n", r.Scheduler, r.Release)
-	p.row("TEMPLATE", "NODES", "PODS PLACED", "UNPLACED", "EVICTED", "SIMULATIONS")
+	p.Line("new nodes that the pending pods need, by scheduler %s %s\n", r.Scheduler, r.Release)
+	p.Row("TEMPLATE", "NODES", "PODS PLACED", "UNPLACED", "EVICTED", "SIMULATIONS")
 	for _, t := range r.Templates {
-		p.row(t.Template, t.Nodes, t.Placed, len(t.Unplaced), len(t.Evicted), t.Simulations)
+		p.Row(t.Template, t.Nodes, t.Placed, len(t.Unplaced), len(t.Evicted), t.Simulations)
 	}
 	for _, t := range r.Templates {
 		if t.Limited {
-			p.line("\n%s: more nodes than --limit may place more pods", t.Template)
+			p.Line("\n%s: more nodes than --limit may place more pods", t.Template)
 		}
 		if len(t.Unplaced) > 0 {
-			p.line("\nwith %s:", t.Template)
+			p.Line("\nwith %s:", t.Template)
 			p.reasons(t.Unplaced)
 		}
 	}
@@ -52,14 +53,14 @@ func neededTable(r *report.Needed) string {
 // notes prints notes on an answer.
 func (p *printer) notes(list []string) {
 	for _, note := range list {
-		p.line("\nnote: %s", note)
+		p.Line("\nnote: %s", note)
 	}
 }
 
 // unknown prints facts that an answer does not know.
 func (p *printer) unknown(facts []string) {
-	p.line("\nnot known:")
+	p.Line("\nnot known:")
 	for _, fact := range facts {
-		p.line("- %s", fact)
+		p.Line("- %s", fact)
 	}
 }

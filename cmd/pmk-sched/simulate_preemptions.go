@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/preemption"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
@@ -20,13 +21,13 @@ func simulatePreemptionsCommand(u *ui) *cli.Command {
 		Description: "Lists the priority classes, the workloads that each may evict, and PodDisruptionBudgets that do not hold. " +
 			"The scheduler places one pod of each class, each in the state of the snapshot, and its victims are listed. The pods " +
 			"have the requests of a typical pod of the class, and no other constraints.",
-		UsageText: examples("pmk-sched simulate preemptions",
+		UsageText: command.Examples("pmk-sched simulate preemptions",
 			"pmk-sched simulate preemptions --snapshot cluster.tar.gz --requests cpu=4,memory=8Gi -o json"),
 		Flags: simulatedFlags(
 			&cli.StringFlag{Name: "requests", Usage: "`RESOURCE=AMOUNT,...` that the pods request",
 				DefaultText: "the median of the pods of each class"},
 			unknownReleaseFlag(u),
-			timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"), outputFlag(""),
+			timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"), command.OutputFlag(""),
 		),
 		Action: func(c *cli.Context) error {
 			var r simulate.PreemptionRequest
@@ -37,11 +38,11 @@ func simulatePreemptionsCommand(u *ui) *cli.Command {
 			if r.Input, err = readInput(c, u); err != nil {
 				return err
 			}
-			result, err := simulate.Preemptions(c.Context, u.session, r)
+			result, err := simulate.Preemptions(c.Context, u.Session, r)
 			if err != nil {
 				return err
 			}
-			return u.data(c.String("output"), result, preemptionTable(result))
+			return u.Data(c.String("output"), result, preemptionTable(result))
 		},
 	}
 }
@@ -65,25 +66,25 @@ func parseRequests(text string) (corev1.ResourceList, error) {
 
 func preemptionTable(r *preemption.Result) string {
 	var p printer
-	p.line("priority classes, by scheduler %s %s", r.Scheduler, r.Release)
-	p.head(len(r.Classes), "CLASS", "VALUE", "EVICTS OTHERS", "RUNNING", "PENDING", "MAY EVICT", "PODS", "EVICTED BY")
+	p.Line("priority classes, by scheduler %s %s", r.Scheduler, r.Release)
+	p.Head(len(r.Classes), "CLASS", "VALUE", "EVICTS OTHERS", "RUNNING", "PENDING", "MAY EVICT", "PODS", "EVICTED BY")
 	for _, c := range first(r.Classes) {
-		p.row(c.Name, c.Value, !c.Never, c.Running, c.Pending, names(c.Evicts), c.EvictsPods, names(c.EvictedBy))
+		p.Row(c.Name, c.Value, !c.Never, c.Running, c.Pending, names(c.Evicts), c.EvictsPods, names(c.EvictedBy))
 	}
 	p.more(len(r.Classes))
 	p.landings(r.Landings)
 	p.evictable(r.Workloads)
-	p.head(len(r.Namespaces), "PODS OF NAMESPACE", "EVICTED BY NAMESPACE", "WITH CLASS", "PODS")
+	p.Head(len(r.Namespaces), "PODS OF NAMESPACE", "EVICTED BY NAMESPACE", "WITH CLASS", "PODS")
 	for _, n := range first(r.Namespaces) {
 		for _, e := range first(n.EvictedBy) {
-			p.row(n.Name, e.Namespace, e.Class, e.Pods)
+			p.Row(n.Name, e.Namespace, e.Class, e.Pods)
 		}
 	}
 	p.more(len(r.Namespaces))
 	p.brokenBudgets(r.Budgets)
 	for _, c := range r.Classes {
 		for _, problem := range c.Problems {
-			p.line("\nclass %s: %s", c.Name, problem)
+			p.Line("\nclass %s: %s", c.Name, problem)
 		}
 	}
 	p.notes(r.Notes)
@@ -91,10 +92,8 @@ func preemptionTable(r *preemption.Result) string {
 	return p.String()
 }
 
-func names(list []string) string { return orDash(strings.Join(list, ", ")) }
-
 func (p *printer) landings(all []preemption.Landing) {
-	p.head(len(all), "A POD OF CLASS", "REQUESTS", "LANDS ON", "EVICTS")
+	p.Head(len(all), "A POD OF CLASS", "REQUESTS", "LANDS ON", "EVICTS")
 	for _, l := range first(all) {
 		var requests []string
 		for _, name := range slices.Sorted(maps.Keys(l.Requests)) {
@@ -107,26 +106,26 @@ func (p *printer) landings(all []preemption.Landing) {
 		if where == "" {
 			where = "no node: " + oneLine(l.Reason)
 		}
-		p.row(l.Class, names(requests), where, orDash(evicted))
+		p.Row(l.Class, names(requests), where, orDash(evicted))
 	}
 	p.more(len(all))
 }
 
 func (p *printer) evictable(all []preemption.Workload) {
 	all = slices.DeleteFunc(slices.Clone(all), func(w preemption.Workload) bool { return len(w.EvictedBy) == 0 })
-	p.head(len(all), "WORKLOAD", "CLASS", "PRIORITY", "RUNNING", "EVICTED BY CLASS", "BUDGET")
+	p.Head(len(all), "WORKLOAD", "CLASS", "PRIORITY", "RUNNING", "EVICTED BY CLASS", "BUDGET")
 	for _, w := range first(all) {
-		p.row(w.Namespace+"/"+w.Kind+"/"+w.Name, w.Class, w.Priority, w.Running, names(w.EvictedBy), names(w.Budgets))
+		p.Row(w.Namespace+"/"+w.Kind+"/"+w.Name, w.Class, w.Priority, w.Running, names(w.EvictedBy), names(w.Budgets))
 	}
 	p.more(len(all))
 }
 
 func (p *printer) brokenBudgets(all []preemption.Budget) {
 	all = slices.DeleteFunc(slices.Clone(all), func(b preemption.Budget) bool { return len(b.Problems) == 0 })
-	p.head(len(all), "BUDGET", "RULE", "PODS", "ALLOWED", "PROBLEM")
+	p.Head(len(all), "BUDGET", "RULE", "PODS", "ALLOWED", "PROBLEM")
 	for _, b := range first(all) {
 		for _, problem := range b.Problems {
-			p.row(b.Namespace+"/"+b.Name, b.Rule, b.Pods, b.Allowed, problem.Text)
+			p.Row(b.Namespace+"/"+b.Name, b.Rule, b.Pods, b.Allowed, problem.Text)
 		}
 	}
 	p.more(len(all))

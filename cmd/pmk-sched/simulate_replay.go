@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
@@ -20,13 +21,13 @@ func simulateReplayCommand(u *ui) *cli.Command {
 		Description: "FILE is written by `pmk-sched record`. Pods arrive, finish and are deleted as in the recording; the " +
 			"scheduler itself, by default the default scheduler, decides where they run. Prints utilization, waiting, " +
 			"evictions and costs, next to those of the recording. No cluster is used.",
-		UsageText: examples("pmk-sched simulate replay --report monday.html monday.tar.gz",
+		UsageText: command.Examples("pmk-sched simulate replay --report monday.html monday.tar.gz",
 			"pmk-sched simulate replay --with-scheduler new.yaml --price m5.large=0.096 monday.tar.gz",
 			"pmk-sched simulate replay --preset binpack --branch v1.24.3 --step 1h openb.tar.gz"),
 		Flags: replayFlags(u),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return problem.Invalidf(seeHelp(c), "expected one FILE, got %d arguments", c.NArg())
+				return problem.Invalidf(command.SeeHelp(c), "expected one FILE, got %d arguments", c.NArg())
 			}
 			r := simulate.ReplayRequest{File: c.Args().First(), Step: c.Duration("step"), Timeout: c.Duration("timeout")}
 			if r.Step < 0 {
@@ -40,12 +41,12 @@ func simulateReplayCommand(u *ui) *cli.Command {
 				return err
 			}
 			result, err := withReport(c.Context, c.String("report"), page.WriteReplay, func() (*replay.Result, error) {
-				return simulate.Replay(c.Context, u.session, r)
+				return simulate.Replay(c.Context, u.Session, r)
 			})
 			if err != nil {
 				return err
 			}
-			return u.data(c.String("output"), result, replayTable(result))
+			return u.Data(c.String("output"), result, replayTable(result))
 		},
 	}
 }
@@ -57,7 +58,7 @@ func replayFlags(u *ui) []cli.Flag {
 		&cli.StringSliceFlag{Name: "price", Usage: "`TYPE=PRICE` of a node, as in `simulate pending`: adds costs"},
 		&cli.StringFlag{Name: "report", Usage: "write the result to `FILE` as a web page"},
 		unknownReleaseFlag(u),
-		timeoutFlag(replayTimeout, "the whole replay"), outputFlag(""),
+		timeoutFlag(replayTimeout, "the whole replay"), command.OutputFlag(""),
 	)
 	for _, f := range flags {
 		if file, ok := f.(*cli.StringFlag); ok && file.Name == "file" {
@@ -70,26 +71,26 @@ func replayFlags(u *ui) []cli.Flag {
 func replayTable(r *replay.Result) string {
 	var p printer
 	duration := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)
-	p.line("%s %s on a recording of %s, in %d groups of at most %s\n", r.Scheduler, r.Release, duration, r.Groups,
+	p.Line("%s %s on a recording of %s, in %d groups of at most %s\n", r.Scheduler, r.Release, duration, r.Groups,
 		time.Duration(r.StepSeconds*float64(time.Second)).Round(time.Millisecond))
-	p.row("", "REPLAY", "RECORDING")
+	p.Row("", "REPLAY", "RECORDING")
 	for _, f := range r.Figures() {
-		p.row(f.Name, f.Replayed, f.Recorded)
+		p.Row(f.Name, f.Replayed, f.Recorded)
 	}
-	p.line("\nnodes of pods: %d as recorded, %d others", r.SameNode, r.OtherNode)
-	p.head(len(r.Evicted), "EVICTED POD", "NODE", "FOR", "AT")
+	p.Line("\nnodes of pods: %d as recorded, %d others", r.SameNode, r.OtherNode)
+	p.Head(len(r.Evicted), "EVICTED POD", "NODE", "FOR", "AT")
 	for _, e := range first(r.Evicted) {
-		p.row(e.Namespace+"/"+e.Name, e.Node, orDash(e.By), replay.Elapsed(e.Seconds))
+		p.Row(e.Namespace+"/"+e.Name, e.Node, orDash(e.By), replay.Elapsed(e.Seconds))
 	}
 	p.more(len(r.Evicted))
-	p.head(len(r.Lost), "POD OF A REMOVED NODE", "NODE", "AT")
+	p.Head(len(r.Lost), "POD OF A REMOVED NODE", "NODE", "AT")
 	for _, e := range first(r.Lost) {
-		p.row(e.Namespace+"/"+e.Name, e.Node, replay.Elapsed(e.Seconds))
+		p.Row(e.Namespace+"/"+e.Name, e.Node, replay.Elapsed(e.Seconds))
 	}
 	p.more(len(r.Lost))
-	p.head(len(r.Unplaced), "WAITS IN THE END", "SINCE", "REASON")
+	p.Head(len(r.Unplaced), "WAITS IN THE END", "SINCE", "REASON")
 	for _, w := range first(r.Unplaced) {
-		p.row(w.Namespace+"/"+w.Name, replay.Elapsed(w.Since), orDash(oneLine(w.Reason)))
+		p.Row(w.Namespace+"/"+w.Name, replay.Elapsed(w.Since), orDash(oneLine(w.Reason)))
 	}
 	p.more(len(r.Unplaced))
 	p.notes(r.Notes)

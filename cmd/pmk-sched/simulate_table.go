@@ -14,15 +14,15 @@ func simulationTable(r *report.Report) string {
 	var p printer
 	for i, step := range r.Steps {
 		s := step.Summary
-		p.line("step %d, %s: %d of %d pods placed, %d moved, %d unplaced, %d evicted",
+		p.Line("step %d, %s: %d of %d pods placed, %d moved, %d unplaced, %d evicted",
 			i+1, step.Scenario, s.Placed, s.Scheduled, s.Moved, s.Unplaced, s.Evicted)
 		if removed := step.Removed; removed != nil {
-			p.line("step %d, when the drained nodes are removed: %d of %d pods placed", i+1, len(removed.Placements),
+			p.Line("step %d, when the drained nodes are removed: %d of %d pods placed", i+1, len(removed.Placements),
 				len(removed.Placements)+len(removed.Unplaced))
 		}
 	}
 	s := r.Summary
-	p.line("%d of %d pods placed on %d nodes by %s %s, %d moved, %d unplaced, %d evicted",
+	p.Line("%d of %d pods placed on %d nodes by %s %s, %d moved, %d unplaced, %d evicted",
 		s.Placed, s.Scheduled, s.Nodes, r.Scheduler, r.Release, s.Moved, s.Unplaced, s.Evicted)
 	p.resources(s)
 	p.devices(r.Devices)
@@ -39,15 +39,15 @@ func (p *printer) removed(r *report.Removed) {
 	if r == nil {
 		return
 	}
-	p.line("\nwhen the drained nodes are removed: %d of %d pods placed, %d evicted", len(r.Placements),
+	p.Line("\nwhen the drained nodes are removed: %d of %d pods placed, %d evicted", len(r.Placements),
 		len(r.Placements)+len(r.Unplaced), len(r.Evicted))
 	p.placements(r.Placements, r.Unplaced)
 }
 
 func (p *printer) placements(placed []report.Placement, unplaced []report.Unplaced) {
-	p.head(len(placed), "POD", "FROM", "NODE")
+	p.Head(len(placed), "POD", "FROM", "NODE")
 	for _, placement := range first(placed) {
-		p.row(placement.Namespace+"/"+placement.Name, orDash(placement.From), placement.Node)
+		p.Row(placement.Namespace+"/"+placement.Name, orDash(placement.From), placement.Node)
 	}
 	p.more(len(placed))
 	p.reasons(unplaced)
@@ -57,21 +57,21 @@ func (p *printer) resources(s report.Summary) {
 	if s.Before == nil || s.After == nil {
 		return
 	}
-	p.row()
-	p.row("RESOURCE", "ALLOCATABLE", "BEFORE", "AFTER", "VARIATION", "LARGEST POD", "STRANDED")
+	p.Row()
+	p.Row("RESOURCE", "ALLOCATABLE", "BEFORE", "AFTER", "VARIATION", "LARGEST POD", "STRANDED")
 	for i, b := range s.Balances() {
 		u := s.Utilization[i]
-		p.line("%s\t%s\t%.1f %%\t%.1f %%\t%.2f → %.2f\t%s → %s\t%s → %s", u.Resource, amountChange(u), 100*u.Before,
+		p.Line("%s\t%s\t%.1f %%\t%.1f %%\t%.2f → %.2f\t%s → %s\t%s → %s", u.Resource, amountChange(u), 100*u.Before,
 			100*u.After,
 			b.Before.CoefficientOfVariation, b.After.CoefficientOfVariation, b.Before.LargestFree, b.After.LargestFree,
 			b.Before.Stranded, b.After.Stranded)
 	}
-	p.line("\nempty nodes: %d → %d", len(s.Before.EmptyNodes), len(s.After.EmptyNodes))
+	p.Line("\nempty nodes: %d → %d", len(s.Before.EmptyNodes), len(s.After.EmptyNodes))
 	p.cost(s.Before.Cost, s.After.Cost)
 	zones := s.Zones()
-	p.head(len(zones), "ZONE", "NODES", "PODS", "CPU")
+	p.Head(len(zones), "ZONE", "NODES", "PODS", "CPU")
 	for _, z := range zones {
-		p.line("%s\t%d → %d\t%d → %d\t%.1f %% → %.1f %%", z.Name,
+		p.Line("%s\t%d → %d\t%d → %d\t%.1f %% → %.1f %%", z.Name,
 			z.Before.Nodes, z.After.Nodes, z.Before.Pods, z.After.Pods, 100*z.Before.CPU, 100*z.After.CPU)
 	}
 }
@@ -80,9 +80,9 @@ func (p *printer) resources(s report.Summary) {
 func (p *printer) devices(pools []report.DevicePool) {
 	pools = slices.Clone(pools)
 	slices.SortStableFunc(pools, func(a, b report.DevicePool) int { return changedFirst(a) - changedFirst(b) })
-	p.head(len(pools), "DRIVER", "POOL", "NODE", "DEVICES", "ALLOCATED", "FREE", "SHARED CAPACITY")
+	p.Head(len(pools), "DRIVER", "POOL", "NODE", "DEVICES", "ALLOCATED", "FREE", "SHARED CAPACITY")
 	for _, d := range first(pools) {
-		p.line("%s\t%s\t%s\t%d\t%d → %d\t%d → %d\t%s", d.Driver, d.Pool, orDash(d.Node), d.After.Devices,
+		p.Line("%s\t%s\t%s\t%d\t%d → %d\t%d → %d\t%s", d.Driver, d.Pool, orDash(d.Node), d.After.Devices,
 			d.Before.Allocated, d.After.Allocated, d.Before.Free, d.After.Free, orDash(d.SharedCapacity()))
 	}
 	p.more(len(pools))
@@ -104,12 +104,12 @@ func (p *printer) cost(before, after *report.Cost) {
 		unpriced = fmt.Sprintf("; %d without a price", after.Unpriced)
 	}
 	price := report.FormatPrice
-	p.line("cost: of all nodes %s → %s, of empty nodes %s → %s%s",
+	p.Line("cost: of all nodes %s → %s, of empty nodes %s → %s%s",
 		price(before.Nodes), price(after.Nodes), price(before.EmptyNodes), price(after.EmptyNodes), unpriced)
 	types := report.CompareCosts(before, after)
-	p.head(len(types), "NODE TYPE", "PRICE", "NODES", "EMPTY")
+	p.Head(len(types), "NODE TYPE", "PRICE", "NODES", "EMPTY")
 	for _, t := range types {
-		p.line("%s\t%s\t%d → %d\t%d → %d", t.Type, price(t.Price),
+		p.Line("%s\t%s\t%d → %d\t%d → %d", t.Type, price(t.Price),
 			t.Before.Nodes, t.After.Nodes, t.Before.EmptyNodes, t.After.EmptyNodes)
 	}
 }
@@ -129,9 +129,9 @@ func (p *printer) capacity(c *report.Capacity) {
 	pods := c.Copies * c.PodsPerCopy
 	switch {
 	case c.Limited:
-		p.line("\nat least %d copies fit (%d pods): none was refused", c.Copies, pods)
+		p.Line("\nat least %d copies fit (%d pods): none was refused", c.Copies, pods)
 	default:
-		p.line("\n%d copies fit (%d pods); then %s/%s does not: %s", c.Copies, pods, c.Stop.Namespace, c.Stop.Name,
+		p.Line("\n%d copies fit (%d pods); then %s/%s does not: %s", c.Copies, pods, c.Stop.Namespace, c.Stop.Name,
 			c.Stop.Reason)
 	}
 }
@@ -140,13 +140,13 @@ func (p *printer) comparison(c *report.Comparison) {
 	if c == nil {
 		return
 	}
-	p.line("\ncompared with %s (%s %s): %d pods are placed the same, %d differently; %d differ between two runs of it",
+	p.Line("\ncompared with %s (%s %s): %d pods are placed the same, %d differently; %d differ between two runs of it",
 		c.Against, c.Scheduler, c.Release, c.Same, len(c.Differences), len(c.Noise))
-	p.line("it places %d and %d pods, evicts %d and %d", c.Baseline.Placed, c.Repeated.Placed, c.Baseline.Evicted,
+	p.Line("it places %d and %d pods, evicts %d and %d", c.Baseline.Placed, c.Repeated.Placed, c.Baseline.Evicted,
 		c.Repeated.Evicted)
-	p.head(len(c.Differences), "DIFFERENT POD", "NODE", "NODE BY "+c.Against)
+	p.Head(len(c.Differences), "DIFFERENT POD", "NODE", "NODE BY "+c.Against)
 	for _, d := range first(c.Differences) {
-		p.row(d.Namespace+"/"+d.Name, orDash(d.Node), orDash(d.Baseline))
+		p.Row(d.Namespace+"/"+d.Name, orDash(d.Node), orDash(d.Baseline))
 	}
 	p.more(len(c.Differences))
 }
@@ -161,9 +161,9 @@ func (p *printer) reasons(unplaced []report.Unplaced) {
 	}
 	reasons := slices.SortedFunc(maps.Keys(count),
 		func(a, b string) int { return cmp.Or(count[b]-count[a], cmp.Compare(a, b)) })
-	p.head(len(reasons), "UNPLACED", "FOR EXAMPLE", "REASON")
+	p.Head(len(reasons), "UNPLACED", "FOR EXAMPLE", "REASON")
 	for _, reason := range first(reasons) {
-		p.row(count[reason], example[reason], reason)
+		p.Row(count[reason], example[reason], reason)
 	}
 	p.more(len(reasons))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
@@ -25,16 +26,16 @@ func statusCommand(u *ui) *cli.Command {
 			"pending pods of the scheduler; scheduling attempts and latency; the last warnings. On a control-plane node it " +
 			"compares the files of the default scheduler with the files that replace wrote. The exit status is 3 if there are " +
 			"findings; docs/operations.md lists them. Changes nothing: objects are compared by a dry run of the API server.",
-		UsageText: examples("pmk-sched status", "pmk-sched status --name my-scheduler --watch", "pmk-sched status -o json"),
+		UsageText: command.Examples("pmk-sched status", "pmk-sched status --name my-scheduler --watch", "pmk-sched status -o json"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler or extender"),
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"},
 				Usage: "print again when something has changed, until interrupted"},
-			outputFlag(""),
+			command.OutputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			read := func(ctx context.Context) (*replace.Status, error) {
-				return replace.ReadStatus(ctx, u.session, c.String("name"), u.namespace)
+				return replace.ReadStatus(ctx, u.Session, c.String("name"), u.Namespace)
 			}
 			if c.Bool("watch") {
 				return watchStatus(c.Context, u, c.String("output"), statusInterval, read)
@@ -43,16 +44,13 @@ func statusCommand(u *ui) *cli.Command {
 			if status == nil || problem.IsInvalid(err) {
 				return err
 			}
-			u.warn(status.Unknown...)
-			return errors.Join(u.data(c.String("output"), status, statusText(status)), err)
+			u.Warn(status.Unknown...)
+			return errors.Join(u.Data(c.String("output"), status, statusText(status)), err)
 		},
 	}
 }
 
 const statusInterval = 5 * time.Second
-
-// clearScreen moves a terminal's cursor to its first line and clears the rest.
-const clearScreen = "\033[H\033[2J"
 
 // watchStatus prints the status when it has changed, until ctx ends, which is not an error. Only
 // the first reading has to succeed.
@@ -69,20 +67,20 @@ func watchStatus(ctx context.Context, u *ui, format string, interval time.Durati
 			if shown == "" {
 				return err
 			}
-			u.warn(err.Error())
+			u.Warn(err.Error())
 		default:
 			text := statusText(status) + findingsText(status.Findings)
 			if text == shown {
 				break
 			}
 			shown = text
-			u.warn(status.Unknown...)
+			u.Warn(status.Unknown...)
 			if format == "table" {
-				if err := watchHeader(u.out); err != nil {
+				if err := u.Out.NextPage("at " + time.Now().UTC().Format(time.RFC3339)); err != nil {
 					return err
 				}
 			}
-			if err := u.data(format, status, text); err != nil {
+			if err := u.Data(format, status, text); err != nil {
 				return err
 			}
 		}
@@ -92,22 +90,12 @@ func watchStatus(ctx context.Context, u *ui, format string, interval time.Durati
 	}
 }
 
-// watchHeader separates a status from the previous status. On a terminal it clears the screen.
-func watchHeader(out *output) error {
-	separator := "\n"
-	if out.terminal {
-		separator = clearScreen
-	}
-	_, err := out.control([]byte(separator + "at " + time.Now().UTC().Format(time.RFC3339) + "\n\n"))
-	return err
-}
-
 // statusText is the status as tables, followed by the details of each scheduler and extender.
 func statusText(s *replace.Status) string {
 	var p printer
-	p.head(len(s.Nodes), "NODE", "REPLACED", "READY", "LEADER", "IMAGE")
+	p.Head(len(s.Nodes), "NODE", "REPLACED", "READY", "LEADER", "IMAGE")
 	for _, n := range s.Nodes {
-		p.row(n.Node, n.Replaced, n.Ready, n.Leads, shortReference(n.Image))
+		p.Row(n.Node, n.Replaced, n.Ready, n.Leads, shortReference(n.Image))
 	}
 	if h := s.Here; h != nil {
 		state := "unchanged"
@@ -122,12 +110,12 @@ func statusText(s *replace.Status) string {
 	for _, w := range slices.Concat(s.Schedulers, s.Extenders) {
 		p.WriteString("\n" + w.String() + "\n" + details(w))
 	}
-	p.line("\n%d requests to the API server%s", s.Requests, prefixed(" ", s.Server))
+	p.Line("\n%d requests to the API server%s", s.Requests, prefixed(" ", s.Server))
 	return strings.TrimPrefix(p.String(), "\n")
 }
 
 func (p *printer) workloads(title string, list []*health.Workload, findings []health.Finding) {
-	p.head(len(list), title, "NAMESPACE", "READY", "RELEASE", "REVISION", "EXPIRES", "FINDINGS")
+	p.Head(len(list), title, "NAMESPACE", "READY", "RELEASE", "REVISION", "EXPIRES", "FINDINGS")
 	for _, w := range list {
 		revision, expires := "-", "-"
 		if w.Revision > 0 {
@@ -137,25 +125,8 @@ func (p *printer) workloads(title string, list []*health.Workload, findings []he
 			expires = w.Certificate.Expires.Format(time.DateOnly)
 		}
 		ready := fmt.Sprintf("%d/%d", w.Ready, w.Wanted)
-		p.row(w.Name, w.Namespace, ready, orDash(w.Release), revision, expires, codesOf(w, findings))
+		p.Row(w.Name, w.Namespace, ready, orDash(w.Release), revision, expires, codesOf(w, findings))
 	}
-}
-
-// codesOf are the codes of the findings about a scheduler or extender, each once.
-func codesOf(w *health.Workload, findings []health.Finding) string {
-	var codes []string
-	for _, f := range findings {
-		if f.Kind == w.Kind && f.Name == w.Name && f.Namespace == w.Namespace && !slices.Contains(codes, string(f.Code)) {
-			codes = append(codes, string(f.Code))
-		}
-	}
-	if len(codes) > 2 {
-		codes = append(codes[:2], fmt.Sprintf("%d more", len(codes)-2))
-	}
-	if len(codes) == 0 {
-		return "none"
-	}
-	return strings.Join(codes, ", ")
 }
 
 func details(w *health.Workload) string {
@@ -238,22 +209,6 @@ func schedulingText(s *health.Scheduling) string {
 		text += fmt.Sprintf("; latency p50 %s, p99 %s", seconds(s.P50), seconds(s.P99))
 	}
 	return text + prefixed("; not of all replicas: ", s.Unknown)
-}
-
-// seconds is a duration in milliseconds or, above a second, in seconds.
-func seconds(s float64) string {
-	if s < 1 {
-		return fmt.Sprintf("%.1f ms", s*1000)
-	}
-	return fmt.Sprintf("%.1f s", s)
-}
-
-// instant is a time in UTC; "-" if it is not set.
-func instant(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.UTC().Format(time.RFC3339)
 }
 
 func findingsText(findings []health.Finding) string {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/test/golden"
@@ -62,7 +63,7 @@ func fullStatus() *replace.Status {
 
 func TestStatusText(t *testing.T) {
 	s := fullStatus()
-	got := aligned(statusText(s) + findingsText(s.Findings))
+	got := command.Aligned(statusText(s) + findingsText(s.Findings))
 	golden.Equal(t, "testdata/status.golden", got)
 	for line := range strings.Lines(got) {
 		if len([]rune(strings.TrimRight(line, "\n"))) > textWidth {
@@ -117,7 +118,7 @@ func TestWatchPrintsAStatusThatHasChanged(t *testing.T) {
 				t.Errorf("%q is not printed once:\n%s", text, out)
 			}
 		}
-		if !strings.Contains(errs, "the API server is away") || strings.Contains(out, clearScreen) {
+		if !strings.Contains(errs, "the API server is away") || strings.Contains(out, "\033[H") {
 			t.Errorf("standard error %q, output %q", errs, out)
 		}
 	})
@@ -138,13 +139,4 @@ func TestWatchFailsIfTheFirstReadingFails(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-}
-
-func TestWatchHeaderClearsATerminal(t *testing.T) {
-	var text bytes.Buffer
-	out := newOutput(&text)
-	out.terminal = true
-	if err := watchHeader(out); err != nil || !strings.HasPrefix(text.String(), clearScreen) {
-		t.Errorf("got %q, %v", text.String(), err)
-	}
 }

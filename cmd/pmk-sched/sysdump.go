@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
@@ -17,11 +18,11 @@ func sysdumpCommand(u *ui) *cli.Command {
 			"nodes, of all schedulers and extenders or of --name. Data of Secrets, private keys, tokens, passwords, " +
 			"environment variables and copies of objects in annotations are removed. errors.txt in the archive lists failed " +
 			"reads. Changes nothing on the cluster. Read the archive before you publish it.",
-		UsageText: examples("pmk-sched sysdump", "pmk-sched sysdump --name my-scheduler --archive bug.tar.gz"),
+		UsageText: command.Examples("pmk-sched sysdump", "pmk-sched sysdump --name my-scheduler --archive bug.tar.gz"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler or extender"),
 			&cli.StringFlag{Name: "archive", Usage: "write to `FILE`", DefaultText: "pmk-sched-sysdump-TIME.tar.gz"},
-			outputFlag("archive"),
+			command.OutputFlag("archive"),
 		},
 		Action: func(c *cli.Context) error {
 			sp, err := spec.Read(nameFlags(c, u))
@@ -32,14 +33,14 @@ func sysdumpCommand(u *ui) *cli.Command {
 			if file == "" {
 				file = "pmk-sched-sysdump-" + time.Now().UTC().Format("20060102T150405Z") + ".tar.gz"
 			}
-			summary, err := replace.Sysdump(c.Context, u.session, sp, file, ownVersion())
+			summary, err := replace.Sysdump(c.Context, u.Session, sp, file, ownVersion())
 			if err != nil {
 				return err
 			}
 			for _, unread := range summary.Errors {
-				u.warn(oneLine(unread))
+				u.Warn(oneLine(unread))
 			}
-			return u.data(c.String("output"), summary,
+			return u.Data(c.String("output"), summary,
 				fmt.Sprintf("%s: %d files, %d bytes uncompressed\n", summary.Archive, summary.Files, summary.Bytes))
 		},
 	}

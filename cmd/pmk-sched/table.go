@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 )
 
 const (
@@ -19,52 +22,8 @@ const (
 	shortDigest = len("sha256:") + 12
 )
 
-// printer builds a command's text in the format table. A row has cells, separated by tabs. Columns
-// end at a line without tabs.
-type printer struct{ strings.Builder }
-
-func (p *printer) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
-
-// row writes cells; a bool is yes or no.
-func (p *printer) row(cells ...any) {
-	for i, cell := range cells {
-		switch yes, is := cell.(bool); {
-		case is && yes:
-			cell = "yes"
-		case is:
-			cell = "no"
-		}
-		if i > 0 {
-			p.WriteByte('\t')
-		}
-		fmt.Fprint(p, cell)
-	}
-	p.WriteByte('\n')
-}
-
-// pairs writes a row for each name and the value after it.
-func (p *printer) pairs(namesAndValues ...any) {
-	for pair := range slices.Chunk(namesAndValues, 2) {
-		p.row(pair...)
-	}
-}
-
-// facts is [printer.pairs] without empty values.
-func (p *printer) facts(namesAndValues ...string) {
-	for pair := range slices.Chunk(namesAndValues, 2) {
-		if pair[1] != "" {
-			p.row(pair[0], pair[1])
-		}
-	}
-}
-
-// head writes an empty line and the column names, unless the list below them is empty.
-func (p *printer) head(entries int, columns ...any) {
-	if entries > 0 {
-		p.row()
-		p.row(columns...)
-	}
-}
+// printer is a [command.Printer] with methods for the results of commands.
+type printer struct{ command.Printer }
 
 // first returns the entries in a list that its table has.
 func first[T any](list []T) []T { return list[:min(mostRows, len(list))] }
@@ -72,17 +31,8 @@ func first[T any](list []T) []T { return list[:min(mostRows, len(list))] }
 // more writes how many of n entries the table does not have.
 func (p *printer) more(n int) {
 	if n > mostRows {
-		p.line("… %d more, see -o json", n-mostRows)
+		p.Line("… %d more, see -o json", n-mostRows)
 	}
-}
-
-// aligned returns a text with its columns aligned.
-func aligned(text string) string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	_, _ = w.Write([]byte(text)) // writing to memory does not fail
-	_ = w.Flush()
-	return b.String()
 }
 
 // paragraph is a named fact, indented.
@@ -92,7 +42,7 @@ func paragraph(name, text string) string {
 
 // wrapText breaks a text into lines of at most [textWidth] columns; it does not break words.
 func wrapText(text, first, next string) string {
-	return first + strings.Join(wrap(text, textWidth-len(next)), "\n"+next) + "\n"
+	return first + strings.Join(command.Wrap(text, textWidth-len(next)), "\n"+next) + "\n"
 }
 
 // oneLine replaces line breaks and repeated spaces, which would break a table.
@@ -124,3 +74,38 @@ func prefixed(prefix, text string) string {
 }
 
 func orDash(text string) string { return cmp.Or(text, "-") }
+
+// instant is a time in UTC; "-" if it is not set.
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// seconds is a duration in milliseconds or, above a second, in seconds.
+func seconds(s float64) string {
+	if s < 1 {
+		return fmt.Sprintf("%.1f ms", s*1000)
+	}
+	return fmt.Sprintf("%.1f s", s)
+}
+
+func names(list []string) string { return orDash(strings.Join(list, ", ")) }
+
+// codesOf are the codes of the findings about a scheduler or extender, each once.
+func codesOf(w *health.Workload, findings []health.Finding) string {
+	var codes []string
+	for _, f := range findings {
+		if f.Kind == w.Kind && f.Name == w.Name && f.Namespace == w.Namespace && !slices.Contains(codes, string(f.Code)) {
+			codes = append(codes, string(f.Code))
+		}
+	}
+	if len(codes) > 2 {
+		codes = append(codes[:2], fmt.Sprintf("%d more", len(codes)-2))
+	}
+	if len(codes) == 0 {
+		return "none"
+	}
+	return strings.Join(codes, ", ")
+}

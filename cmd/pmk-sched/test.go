@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
@@ -27,7 +27,7 @@ func testCommand(u *ui) *cli.Command {
 			"workloads, nodes and sums after a simulation. The scheduler runs on an API server without nodes. Simulations " +
 			"that several expectations need run once. The cluster is only read. With --snapshot no cluster is used." +
 			unmetStatus,
-		UsageText: examples("pmk-sched test --snapshot cluster.tar.gz policies/",
+		UsageText: command.Examples("pmk-sched test --snapshot cluster.tar.gz policies/",
 			"pmk-sched test --snapshot a.tar.gz --branch v1.24.3 --branch v1.37.1 -o junit policies/",
 			"pmk-sched test --snapshot dir/ --branch v1.24.3 --with-scheduler new.yaml --watch spread.yaml"),
 		Flags: append([]cli.Flag{
@@ -53,7 +53,7 @@ func testFlags(timeout time.Duration) []cli.Flag {
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w"},
 			Usage: "run again when a file of the plugins, tests or snapshots changes, until interrupted"},
 		timeoutFlag(timeout, "the scheduler to decide about all pods of a simulation"),
-		outputFlag("", "table", "json", "yaml", "junit"),
+		command.OutputFlag("", "table", "json", "yaml", "junit"),
 	}
 }
 
@@ -70,7 +70,7 @@ func policyTestRequest(c *cli.Context, u *ui) (r policytest.Request, err error) 
 
 func testRequest(c *cli.Context, u *ui) policytest.Request {
 	r := policytest.Request{Paths: c.Args().Slice(), Branches: c.StringSlice("branch"), Timeout: c.Duration("timeout"),
-		Stdin: u.in, Version: ownVersion()}
+		Stdin: u.In, Version: ownVersion()}
 	r.Baseline = func(source string) (pack.Scheduler, error) { return readBaseline(u, "sameAs.scheduler", source, "") }
 	return r
 }
@@ -81,7 +81,7 @@ func pluginTestCommand(u *ui) *cli.Command {
 		Description: "PATH is a file with a SchedulingTest, or a directory with them: the objects of a cluster, and the " +
 			"expected result for pods, such as a node, or a reason to stay pending. The scheduler is compiled with the " +
 			"plugins and runs on an API server without nodes. No cluster is needed." + unmetStatus,
-		UsageText: examples("pmk-sched plugin test -f pmk-sched.yaml --branch v1.24.3 scenario.yaml",
+		UsageText: command.Examples("pmk-sched plugin test -f pmk-sched.yaml --branch v1.24.3 scenario.yaml",
 			"pmk-sched plugin test --with ./quiet --branch v1.24.3 --branch v1.37.1 a.yaml b.yaml",
 			"pmk-sched plugin test -f pmk-sched.yaml --branch v1.37.1 --watch scenario.yaml"),
 		Flags: append([]cli.Flag{
@@ -117,10 +117,10 @@ func pluginTestRequest(c *cli.Context, u *ui) (policytest.Request, error) {
 // runTests runs a request's tests, once or after each change. file is the scheduler's file, which
 // may be empty.
 func runTests(c *cli.Context, u *ui, file string, read func() (policytest.Request, error)) (err error) {
-	if err := checkList(c); err != nil {
+	if err := command.CheckList(c); err != nil {
 		return err
 	}
-	servers, err := simulate.NewServers(u.session, "test")
+	servers, err := simulate.NewServers(u.Session, "test")
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func runTests(c *cli.Context, u *ui, file string, read func() (policytest.Reques
 	if err != nil {
 		return err
 	}
-	runs, err := policytest.Run(c.Context, u.session, servers, request)
+	runs, err := policytest.Run(c.Context, u.Session, servers, request)
 	if err != nil {
 		return err
 	}
@@ -156,15 +156,15 @@ func watchTests(ctx context.Context, u *ui, servers *simulate.Servers,
 		}
 		var runs []policytest.Result
 		if err == nil {
-			runs, err = policytest.Run(ctx, u.session, servers, request)
+			runs, err = policytest.Run(ctx, u.Session, servers, request)
 		}
 		if err == nil {
 			err = u.testResult(format, runs)
 		}
 		if err != nil && ctx.Err() == nil {
-			u.fail(err)
+			u.Fail(err)
 		}
-		u.say("waiting for changes")
+		u.Say("waiting for changes")
 		if err := policytest.AwaitChange(ctx, watched, before); ctx.Err() == nil && err != nil {
 			return err
 		}
@@ -176,9 +176,9 @@ func watchTests(ctx context.Context, u *ui, servers *simulate.Servers,
 func (u *ui) testResult(format string, runs []policytest.Result) error {
 	var err error
 	if format == "junit" {
-		err = policytest.WriteJUnit(u.out, runs)
+		err = policytest.WriteJUnit(u.Out, runs)
 	} else {
-		err = u.data(format, struct {
+		err = u.Data(format, struct {
 			Runs []policytest.Result `json:"runs"`
 		}{runs}, testTable(runs))
 	}
@@ -197,15 +197,15 @@ func (u *ui) testResult(format string, runs []policytest.Result) error {
 		}
 		for _, note := range run.Notes {
 			if !noted[note] {
-				u.say("note: %s: %s", run.Title(), note)
+				u.Say("note: %s: %s", run.Title(), note)
 			}
 			noted[note] = true
 		}
 	}
 	if unmet > 0 {
-		return &checkFailed{fmt.Sprintf("%d of %d expectations are not met (%.1fs)", unmet, total, seconds)}
+		return command.CheckFailed("%d of %d expectations are not met (%.1fs)", unmet, total, seconds)
 	}
-	u.say("%d of %d expectations are met (%.1fs)", total, total, seconds)
+	u.Say("%d of %d expectations are met (%.1fs)", total, total, seconds)
 	return nil
 }
 
@@ -213,14 +213,14 @@ func (u *ui) testResult(format string, runs []policytest.Result) error {
 // expectations are not met.
 func testTable(runs []policytest.Result) string {
 	var p printer
-	p.row("RELEASE", "TEST", "EXPECTATION", "GOT", "RESULT")
+	p.Row("RELEASE", "TEST", "EXPECTATION", "GOT", "RESULT")
 	for _, run := range runs {
 		for _, e := range run.Expectations {
 			result := "ok"
 			if !e.Met {
 				result = "FAILED"
 			}
-			p.row(run.Release, run.Test, e.Name, oneLine(e.Got), result)
+			p.Row(run.Release, run.Test, e.Name, oneLine(e.Got), result)
 		}
 	}
 	for _, run := range runs {
@@ -228,9 +228,9 @@ func testTable(runs []policytest.Result) string {
 			if e.Met {
 				continue
 			}
-			p.line("\n%s: %s\n  expected %s, got %s", run.Title(), e.Name, e.Expected, oneLine(e.Got))
+			p.Line("\n%s: %s\n  expected %s, got %s", run.Title(), e.Name, e.Expected, oneLine(e.Got))
 			for _, f := range first(e.Failures) {
-				p.line("  %s", oneLine(f.String()))
+				p.Line("  %s", oneLine(f.String()))
 			}
 			p.more(len(e.Failures))
 		}

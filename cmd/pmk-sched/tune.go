@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
@@ -29,7 +30,7 @@ func tuneCommand(u *ui) *cli.Command {
 			defaultScenario + " (the default), pending, or a file as for `simulate run`. Figures of snapshots that the search " +
 			"did not see are next to the others. No cluster is used, except with --job: the simulations then run there, as in " +
 			"`simulate matrix`.",
-		UsageText: examples("pmk-sched tune --snapshot monday.tar.gz --snapshot friday.tar.gz --report tune.html",
+		UsageText: command.Examples("pmk-sched tune --snapshot monday.tar.gz --snapshot friday.tar.gz --report tune.html",
 			"pmk-sched tune -f pmk-sched.yaml --snapshot a.tar.gz --holdout b.tar.gz --to-dir tuned",
 			"pmk-sched tune --snapshot a.tar.gz --job --push --tag reg.example.com/tune:v1 --parallel 24"),
 		Flags: append(localSchedulerFlags("the snapshot's",
@@ -46,7 +47,7 @@ func tuneCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "report", Usage: "write the result to `FILE` as a web page"},
 			&cli.StringFlag{Name: "to-dir", Usage: "write the files of each point to the new directory `DIR`"},
 			unknownReleaseFlag(u),
-			timeoutFlag(simulateTimeout, "the scheduler to decide about all pods of a simulation"), outputFlag(""),
+			timeoutFlag(simulateTimeout, "the scheduler to decide about all pods of a simulation"), command.OutputFlag(""),
 		), jobFlags()...),
 		Action: func(c *cli.Context) error { return tuneScheduler(c, u) },
 	}
@@ -62,7 +63,7 @@ func tuneScheduler(c *cli.Context, u *ui) error {
 		return problem.Invalidf("name a new directory", "--to-dir %s exists", dir)
 	}
 	result, err := withReport(c.Context, c.String("report"), page.WriteTuning, func() (*tune.Result, error) {
-		return trials.Run(c.Context, u.session, request)
+		return trials.Run(c.Context, u.Session, request)
 	})
 	if err != nil {
 		return err
@@ -72,12 +73,12 @@ func tuneScheduler(c *cli.Context, u *ui) error {
 			return fmt.Errorf("write --to-dir: %w", err)
 		}
 	}
-	return u.data(c.String("output"), result, tuneTable(result))
+	return u.Data(c.String("output"), result, tuneTable(result))
 }
 
 func tuneRequest(c *cli.Context, u *ui) (r trials.Request, err error) {
 	r = trials.Request{
-		Snapshots: c.StringSlice("snapshot"), HeldOut: c.StringSlice("holdout"), Stdin: u.in, ScenarioName: defaultScenario,
+		Snapshots: c.StringSlice("snapshot"), HeldOut: c.StringSlice("holdout"), Stdin: u.In, ScenarioName: defaultScenario,
 		Trials: c.Int("trials"), Seed: c.Uint64("seed"), Timeout: c.Duration("timeout"), Version: ownVersion(),
 	}
 	if err := readsStdinOnce(c, "file", "snapshot", "holdout"); err != nil {
@@ -98,7 +99,7 @@ func tuneRequest(c *cli.Context, u *ui) (r trials.Request, err error) {
 		}
 	}
 	if c.NArg() > 1 {
-		return r, problem.Invalidf(seeHelp(c), "expected at most one SCENARIO, got %d arguments", c.NArg())
+		return r, problem.Invalidf(command.SeeHelp(c), "expected at most one SCENARIO, got %d arguments", c.NArg())
 	}
 	if c.NArg() == 1 {
 		r.ScenarioName = c.Args().First()
@@ -149,9 +150,9 @@ func writePoints(dir string, r *tune.Result) (err error) {
 
 func tuneTable(r *tune.Result) string {
 	var p printer
-	p.line("%d configurations of %s %s, %s, on %d snapshots, %d held out, seed %d", len(r.Trials), r.Scheduler, r.Release,
+	p.Line("%d configurations of %s %s, %s, on %d snapshots, %d held out, seed %d", len(r.Trials), r.Scheduler, r.Release,
 		r.Scenario, len(r.Snapshots), len(r.HeldOut), r.Seed)
-	p.row()
+	p.Row()
 	head := []any{"POINT", "FRONT"}
 	for _, o := range r.Objectives {
 		head = append(head, strings.ToUpper(o.Name))
@@ -162,25 +163,25 @@ func tuneTable(r *tune.Result) string {
 			head = append(head, strings.ToUpper(o.Name))
 		}
 	}
-	p.row(head...)
+	p.Row(head...)
 	for i := range r.Points {
 		point := &r.Points[i]
 		row := append([]any{point.Name, point.Front}, figures(point.Figures)...)
 		if point.HeldOut != nil {
 			row = append(append(row, point.HeldOutFront), figures(point.HeldOut)...)
 		}
-		p.row(row...)
+		p.Row(row...)
 	}
 	figuresOf := "the search"
 	if len(r.HeldOut) > 0 {
 		figuresOf = "snapshots held out"
 	}
-	p.line("\nchoices, with figures of %s:", figuresOf)
-	p.row("OBJECTIVE", "POINT", "FIGURE", "BEST PRESET", "FIGURE", "NO WORSE")
+	p.Line("\nchoices, with figures of %s:", figuresOf)
+	p.Row("OBJECTIVE", "POINT", "FIGURE", "BEST PRESET", "FIGURE", "NO WORSE")
 	for _, c := range r.Choices {
-		p.row(c.Objective, c.Point, tune.Format(c.Figure), c.Preset, tune.Format(c.PresetFigure), c.Verdict())
+		p.Row(c.Objective, c.Point, tune.Format(c.Figure), c.Preset, tune.Format(c.PresetFigure), c.Verdict())
 	}
-	p.line("\nchanges of today's configuration:")
+	p.Line("\nchanges of today's configuration:")
 	for i := range r.Points {
 		point := &r.Points[i]
 		p.WriteString(wrapText(fmt.Sprintf("%s (EKS does not accept %d of the settings, AKS %d)", orDash(strings.Join(point.Changes,

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
@@ -12,32 +13,32 @@ func uninstallCommand(u *ui) *cli.Command {
 		Name: "uninstall", Usage: "remove a scheduler and everything that was created for it",
 		Description: "Running pods stay as they are; new pods that name the scheduler stay pending. Prints a line for each " +
 			"object.",
-		UsageText: examples("pmk-sched uninstall --name my-scheduler", "pmk-sched uninstall -f pmk-sched.yaml --yes"),
+		UsageText: command.Examples("pmk-sched uninstall --name my-scheduler", "pmk-sched uninstall -f pmk-sched.yaml --yes"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(), timeoutFlag(defaultTimeout, "the objects to disappear"),
-			yesFlag(), outputFlag(""),
+			yesFlag(), command.OutputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			sp, err := readName(c, u)
 			if err != nil {
 				return err
 			}
-			cfg, err := u.session.Connect()
+			cfg, err := u.Session.Connect()
 			if err != nil {
 				return err
 			}
-			if err := u.confirm(c.Context, c.Bool("yes"), "remove scheduler "+sp.Name+" from "+cfg.Host); err != nil {
+			if err := u.Confirm(c.Context, c.Bool("yes"), "remove scheduler "+sp.Name+" from "+cfg.Host); err != nil {
 				return err
 			}
-			changes, err := lifecycle.Uninstall(c.Context, u.session, sp, c.Duration("timeout"))
+			changes, err := lifecycle.Uninstall(c.Context, u.Session, sp, c.Duration("timeout"))
 			if err != nil {
 				return err
 			}
 			if len(changes) == 0 {
 				changes = apply.ChangeSet{} // a list in JSON too
-				u.say("scheduler %s was not found", sp.Name)
+				u.Say("scheduler %s was not found", sp.Name)
 			}
-			return u.data(c.String("output"), changes, changes.String())
+			return u.Data(c.String("output"), changes, changes.String())
 		},
 	}
 }

@@ -3,15 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
@@ -29,7 +28,7 @@ func upgradeCommand(u *ui) *cli.Command {
 			"snapshot again with both, and compares feature gates, plugins and known problems. Without -f and --name it is the " +
 			"default scheduler. The cluster is only read, and with --snapshot not at all. The exit status is 3 if a pod is " +
 			"placed differently, a known problem comes, or the scheduler cannot run.",
-		UsageText: examples("pmk-sched upgrade --check --simulate --snapshot cluster.tar.gz --to v1.34",
+		UsageText: command.Examples("pmk-sched upgrade --check --simulate --snapshot cluster.tar.gz --to v1.34",
 			"pmk-sched upgrade --name my-scheduler",
 			"pmk-sched upgrade --default --yes"),
 		Flags: []cli.Flag{
@@ -49,7 +48,7 @@ func upgradeCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "busybox", Usage: "`PATH` of a static busybox to use as base, without a registry",
 				DefaultText: "as before"},
 			&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
-			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), yesFlag(), outputFlag(""),
+			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), yesFlag(), command.OutputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Bool("simulate") {
@@ -85,55 +84,37 @@ func upgradeCommand(u *ui) *cli.Command {
 			}
 			o.Confirm = u.confirmRecorded("yes", c.Bool("yes"))
 			u.confirmPermissions(c)
-			report, outcome, err := lifecycle.RunUpgrade(c.Context, u.session, o)
+			report, outcome, err := lifecycle.RunUpgrade(c.Context, u.Session, o)
 			switch {
 			case err != nil:
 				return err
 			case report.Due:
-				u.say("scheduler %s is upgraded from %s to %s (revision %d), and binds pods", report.Name, report.Release,
+				u.Say("scheduler %s is upgraded from %s to %s (revision %d), and binds pods", report.Name, report.Release,
 					report.Target, outcome.Revision)
 			default:
-				u.say("scheduler %s is up to date: %s", report.Name, report.Release)
+				u.Say("scheduler %s is up to date: %s", report.Name, report.Release)
 			}
-			return u.data(c.String("output"), outcome, outcome.Changes.String())
+			return u.Data(c.String("output"), outcome, outcome.Changes.String())
 		},
 	}
 }
 
-func readUpgrade(c *cli.Context, u *ui) (lifecycle.UpgradeOptions, error) {
-	if err := exclude(c, "", "image", "base", "busybox"); err != nil {
-		return lifecycle.UpgradeOptions{}, err
-	}
-	run := rollout(c)
-	if c.Bool("default") && !c.IsSet("timeout") {
-		run.Timeout = replace.DefaultTimeout
-	}
-	if c.Bool("default") && !c.IsSet("stable-for") {
-		run.StableFor = replace.DefaultStableFor
-	}
-	f := nameFlags(c, u)
-	f.Image, f.Branch, f.Lossy = c.String("image"), c.String("branch"), c.Bool("lossy")
-	f.RequireSignature = c.String("require-signature")
-	sp, err := spec.Read(f)
-	return lifecycle.UpgradeOptions{Spec: sp, Base: c.String("base"), Busybox: c.String("busybox"), Deploy: run}, err
-}
-
 func upgradeDefault(ctx context.Context, u *ui, o lifecycle.UpgradeOptions, yes bool, format string) error {
-	plan, err := replace.PlanDefaultUpgrade(ctx, u.session, o)
+	plan, err := replace.PlanDefaultUpgrade(ctx, u.Session, o)
 	if err != nil {
 		return err
 	}
 	if !plan.Due {
-		u.say("the default scheduler of node %s is up to date: %s", plan.Name, plan.Release)
-		return u.data(format, plan, "")
+		u.Say("the default scheduler of node %s is up to date: %s", plan.Name, plan.Release)
+		return u.Data(format, plan, "")
 	}
 	image := plan.NewImage
 	if plan.Build {
 		image += " (to build)"
 	}
-	u.say("node %s: %s becomes %s, with %s", plan.Name, plan.Image, image,
+	u.Say("node %s: %s becomes %s, with %s", plan.Name, plan.Image, image,
 		cmp.Or(plan.Configuration, "the given configuration"))
-	if err := u.confirm(ctx, yes, "replace the default scheduler of this node, which serves "+plan.Server); err != nil {
+	if err := u.Confirm(ctx, yes, "replace the default scheduler of this node, which serves "+plan.Server); err != nil {
 		return err
 	}
 	outcome, err := plan.Run(ctx)
@@ -141,53 +122,53 @@ func upgradeDefault(ctx context.Context, u *ui, o lifecycle.UpgradeOptions, yes 
 		return err
 	}
 	if plan.Release == plan.Target {
-		u.say("the default scheduler of node %s, %s, is replaced again", outcome.Node, plan.Target)
+		u.Say("the default scheduler of node %s, %s, is replaced again", outcome.Node, plan.Target)
 	} else {
-		u.say("the default scheduler of node %s is upgraded from %s to %s", outcome.Node, plan.Release, plan.Target)
+		u.Say("the default scheduler of node %s is upgraded from %s to %s", outcome.Node, plan.Release, plan.Target)
 	}
-	return u.data(format, outcome, replacedTable(outcome))
+	return u.Data(format, outcome, replacedTable(outcome))
 }
 
 func checkUpgrade(ctx context.Context, u *ui, o lifecycle.UpgradeOptions, format string) error {
-	report, err := replace.CheckUpgrade(ctx, u.session, o, u.namespace)
+	report, err := replace.CheckUpgrade(ctx, u.Session, o, u.Namespace)
 	if err != nil {
 		return err
 	}
-	u.warn(report.Unknown...)
-	if err := u.data(format, report, upgradeTable(report)); err != nil {
+	u.Warn(report.Unknown...)
+	if err := u.Data(format, report, upgradeTable(report)); err != nil {
 		return err
 	}
 	if due, all := report.Due(); due > 0 {
-		return &checkFailed{fmt.Sprintf("%d of %d schedulers are not at %s", due, all, report.Release)}
+		return command.CheckFailed("%d of %d schedulers are not at %s", due, all, report.Release)
 	}
-	u.say("up to date: %s", report.Release)
+	u.Say("up to date: %s", report.Release)
 	return nil
 }
 
 func upgradeTable(r *replace.UpgradeReport) string {
 	var p printer
-	p.row("SCHEDULER", "NAMESPACE", "RELEASE", "TARGET", "DUE")
+	p.Row("SCHEDULER", "NAMESPACE", "RELEASE", "TARGET", "DUE")
 	for _, s := range r.Schedulers {
-		p.row(s.Name, s.Namespace, orDash(s.Release), s.Target, s.Due)
+		p.Row(s.Name, s.Namespace, orDash(s.Release), s.Target, s.Due)
 	}
 	for _, s := range r.Schedulers {
 		if s.Due {
 			p.upgrade(s)
 		}
 	}
-	p.head(len(r.Nodes), "NODE", "DEFAULT SCHEDULER", "REPLACED", "DUE", "NEEDS")
+	p.Head(len(r.Nodes), "NODE", "DEFAULT SCHEDULER", "REPLACED", "DUE", "NEEDS")
 	for _, n := range r.Nodes {
-		p.row(n.Node, n.Image, n.Replaced, n.Due, orDash(strings.Join(append(n.Drift, prefixed("", n.Needs)), "; ")))
+		p.Row(n.Node, n.Image, n.Replaced, n.Due, orDash(strings.Join(append(n.Drift, prefixed("", n.Needs)), "; ")))
 	}
 	return p.String()
 }
 
 func (p *printer) upgrade(s lifecycle.Upgrade) {
-	p.line("\n%s", s.Name)
+	p.Line("\n%s", s.Name)
 	row := func(name string, values ...string) {
 		for _, value := range values {
 			if value != "" {
-				p.row("  "+name, value)
+				p.Row("  "+name, value)
 				name = ""
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
@@ -19,7 +20,7 @@ import (
 // simulateUpgrade compares a scheduler at its release and at the next one.
 func simulateUpgrade(c *cli.Context, u *ui) error {
 	r := simulate.UpgradeRequest{To: c.String("branch")}
-	r.Snapshot, r.Timeout = capture.Request{Stdin: u.in, Version: ownVersion()}, simulateTimeout
+	r.Snapshot, r.Timeout = capture.Request{Stdin: u.In, Version: ownVersion()}, simulateTimeout
 	if c.IsSet("timeout") {
 		r.Timeout = c.Duration("timeout")
 	}
@@ -37,15 +38,15 @@ func simulateUpgrade(c *cli.Context, u *ui) error {
 	if from := c.String("from"); from != "" {
 		r.Scheduler.Branch = from
 	}
-	result, err := simulate.Upgrade(c.Context, u.session, r)
+	result, err := simulate.Upgrade(c.Context, u.Session, r)
 	if err != nil {
 		return err
 	}
-	if err := u.data(c.String("output"), result, upgradeComparison(result)); err != nil {
+	if err := u.Data(c.String("output"), result, upgradeComparison(result)); err != nil {
 		return err
 	}
 	if result.Worse() {
-		return &checkFailed{fmt.Sprintf("scheduler %s differs between %s and %s", result.Scheduler, result.From, result.To)}
+		return command.CheckFailed("scheduler %s differs between %s and %s", result.Scheduler, result.From, result.To)
 	}
 	return nil
 }
@@ -71,38 +72,38 @@ func upgradedScheduler(c *cli.Context, u *ui) (pack.Scheduler, error) {
 // upgradeComparison has the scheduler's gates; the other formats have all kube-scheduler gates.
 func upgradeComparison(r *upgrades.Result) string {
 	var p printer
-	p.line("scheduler %s, %s → %s", r.Scheduler, r.From, r.To)
+	p.Line("scheduler %s, %s → %s", r.Scheduler, r.From, r.To)
 	if r.Blocked != "" {
-		p.line("\nblocked: %s", r.Blocked)
+		p.Line("\nblocked: %s", r.Blocked)
 		for _, need := range r.Needs {
-			p.line("  %s", need)
+			p.Line("  %s", need)
 		}
 	}
 	p.upgradePlacements(r.Placements)
 	for _, change := range slices.Concat(r.Changes, r.Warnings) {
-		p.line("\nconfiguration: %s", change)
+		p.Line("\nconfiguration: %s", change)
 	}
-	p.head(len(r.Plugins), "PROFILE", "PLUGIN", "CHANGE")
+	p.Head(len(r.Plugins), "PROFILE", "PLUGIN", "CHANGE")
 	for _, plugin := range r.Plugins {
-		p.row(plugin.Profile, plugin.Plugin, pluginChange(plugin))
+		p.Row(plugin.Profile, plugin.Plugin, pluginChange(plugin))
 	}
 	gates := slices.DeleteFunc(slices.Clone(r.Gates), func(g upgrades.Gate) bool { return !g.Scheduling && g.Set == nil })
-	p.head(len(gates), "FEATURE GATE", r.From, r.To, "SET TO")
+	p.Head(len(gates), "FEATURE GATE", r.From, r.To, "SET TO")
 	for _, g := range gates {
 		set := "-"
 		if g.Set != nil {
 			set = fmt.Sprint(*g.Set)
 		}
-		p.row(g.Name, g.From, g.To, set)
+		p.Row(g.Name, g.From, g.To, set)
 	}
 	if others := len(r.Gates) - len(gates); others > 0 {
-		p.line("%d gates of linked libraries differ too, see -o json", others)
+		p.Line("%d gates of linked libraries differ too, see -o json", others)
 	}
 	for _, k := range r.New {
-		p.line("\nnew problem: %s", k)
+		p.Line("\nnew problem: %s", k)
 	}
 	for _, k := range r.Fixed {
-		p.line("\nfixed problem: %s (%s)", k.Effect, k.Issue)
+		p.Line("\nfixed problem: %s (%s)", k.Effect, k.Issue)
 	}
 	p.notes(r.Notes)
 	p.unknown(r.Unknown)
@@ -113,14 +114,14 @@ func (p *printer) upgradePlacements(r *upgrades.Placements) {
 	if r == nil {
 		return
 	}
-	p.line("%d pods are scheduled again, %d and %d get a node: %d differ, %d are the same, %d are ties (%d and %d runs)",
+	p.Line("%d pods are scheduled again, %d and %d get a node: %d differ, %d are the same, %d are ties (%d and %d runs)",
 		r.Pods, r.Placed, r.NewPlaced, len(r.Differences), r.Same, r.Ties, r.Runs, r.NewRuns)
 	if r.Doubtful >= 0.05 {
-		p.line("up to %.1f of the differences may be ties", r.Doubtful)
+		p.Line("up to %.1f of the differences may be ties", r.Doubtful)
 	}
-	p.head(len(r.Differences), "POD", "CHANGE", "NODE", "NEW NODE", "REASON")
+	p.Head(len(r.Differences), "POD", "CHANGE", "NODE", "NEW NODE", "REASON")
 	for _, d := range first(r.Differences) {
-		p.row(d.Namespace+"/"+d.Name, d.Kind, orDash(d.Node), orDash(d.NewNode), orDash(oneLine(d.Reason)))
+		p.Row(d.Namespace+"/"+d.Name, d.Kind, orDash(d.Node), orDash(d.NewNode), orDash(oneLine(d.Reason)))
 	}
 	p.more(len(r.Differences))
 }

@@ -36,7 +36,7 @@ func TestUpgradeTable(t *testing.T) {
 	}
 	var out bytes.Buffer
 	u := newUI(nil, &out, &out)
-	if err := u.data("table", report, upgradeTable(report)); err != nil {
+	if err := u.Data("table", report, upgradeTable(report)); err != nil {
 		t.Fatal(err)
 	}
 	golden.Equal(t, "testdata/upgrade.golden", out.Bytes())

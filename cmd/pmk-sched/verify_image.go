@@ -1,11 +1,11 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
@@ -18,7 +18,7 @@ func verifyImageCommand(u *ui) *cli.Command {
 			"signed bill of materials against the modules in the program, and the signed provenance against the program. " +
 			"With --rebuild it builds the image again from the provenance and compares the bytes. Nothing of the image is " +
 			"run. The exit status is 3 if a check fails.",
-		UsageText: examples(
+		UsageText: command.Examples(
 			"pmk-sched verify-image --key pub.pem registry.example.com/kube-scheduler:v1.24.3",
 			"pmk-sched verify-image --key pub.pem --rebuild --with ./myplugin layout",
 			"pmk-sched verify-image --key pub.pem -o json registry.example.com/kube-scheduler:v1.24.3"),
@@ -29,22 +29,22 @@ func verifyImageCommand(u *ui) *cli.Command {
 				Usage: "build again with the `PLUGIN` of `pmk-sched build --with`, for plugins from a directory"},
 			&cli.StringFlag{Name: "base", Usage: "build again on the `IMAGE`, if the base was not in a registry"},
 			&cli.StringFlag{Name: "busybox", Usage: "build again on a static busybox at `PATH`"},
-			outputFlag(""),
+			command.OutputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			request, err := readImageRequest(c)
 			if err != nil {
 				return err
 			}
-			report, err := pack.VerifyImage(c.Context, u.session, request)
+			report, err := pack.VerifyImage(c.Context, u.Session, request)
 			if err != nil {
 				return err
 			}
-			if err := u.data(c.String("output"), report, imageTable(report)); err != nil {
+			if err := u.Data(c.String("output"), report, imageTable(report)); err != nil {
 				return err
 			}
 			if failed := report.Failed(); failed > 0 {
-				return &checkFailed{fmt.Sprintf("%d of %d checks of %s failed", failed, len(report.Checks), report.Image)}
+				return command.CheckFailed("%d of %d checks of %s failed", failed, len(report.Checks), report.Image)
 			}
 			return nil
 		},
@@ -57,7 +57,7 @@ func readImageRequest(c *cli.Context) (r pack.ImageRequest, err error) {
 	}
 	switch {
 	case r.Image == "":
-		return r, problem.Invalidf(seeHelp(c), "IMAGE|ARCHIVE is required")
+		return r, problem.Invalidf(command.SeeHelp(c), "IMAGE|ARCHIVE is required")
 	case r.Key == "":
 		return r, problem.Invalidf("it is the public key of `pmk-sched build --sign-key`", "--key is required")
 	}
@@ -75,10 +75,10 @@ func readImageRequest(c *cli.Context) (r pack.ImageRequest, err error) {
 
 func imageTable(r *pack.ImageReport) string {
 	var p printer
-	p.pairs("image", r.Image, "digest", r.Digest, "key", r.Key)
-	p.head(len(r.Checks), "CHECK", "PLATFORM", "OUTCOME", "DETAILS")
+	p.Pairs("image", r.Image, "digest", r.Digest, "key", r.Key)
+	p.Head(len(r.Checks), "CHECK", "PLATFORM", "OUTCOME", "DETAILS")
 	for _, c := range r.Checks {
-		p.row(c.Name, orDash(c.Platform), c.Outcome, strings.Join(c.Details, "; "))
+		p.Row(c.Name, orDash(c.Platform), c.Outcome, strings.Join(c.Details, "; "))
 	}
 	return p.String()
 }

@@ -1,51 +1,8 @@
 package main
 
-import (
-	"runtime"
-	"runtime/debug"
-
-	"github.com/urfave/cli/v2"
-
-	"github.com/pmk-sched/pmk-sched/versions"
-)
+import "github.com/pmk-sched/pmk-sched/cmd/internal/command"
 
 // version is set by the linker (-X main.version=…).
 var version string
 
-// ownVersion is the version that the linker or `go install` recorded, or "dev".
-func ownVersion() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "dev"
-}
-
-type versionData struct {
-	Version  string `json:"version"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-	// Oldest and Newest are the supported Kubernetes minors.
-	Oldest string `json:"oldestKubernetes"`
-	Newest string `json:"newestKubernetes"`
-}
-
-func versionCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "version", Usage: "print the version of pmk-sched and the Kubernetes releases that it supports",
-		UsageText: examples("pmk-sched version", "pmk-sched version -o json"),
-		Flags:     []cli.Flag{outputFlag("")},
-		Action: func(c *cli.Context) error {
-			releases := versions.Releases()
-			v := versionData{
-				Version: ownVersion(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-				Oldest: releases[len(releases)-1].MinorString(), Newest: releases[0].MinorString(),
-			}
-			var p printer
-			p.facts("pmk-sched", v.Version, "go", v.Go, "platform", v.Platform, "kubernetes", v.Oldest+" to "+v.Newest)
-			return u.data(c.String("output"), v, p.String())
-		},
-	}
-}
+func ownVersion() string { return command.Version(version) }

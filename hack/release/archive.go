@@ -21,7 +21,7 @@ type archive struct {
 	OS, Arch, File, SHA256 string
 }
 
-// packed are the files from r.stage in the pmk-sched archives, apart from the program.
+// packed are the files from r.stage in the pmk-sched archives, apart from the programs.
 func packed() []string { return []string{"LICENSE", "completion", "man"} }
 
 // archives writes a pmk-sched archive for each platform and one pmk-extender archive for Linux,
@@ -32,7 +32,7 @@ func (r release) archives() ([]archive, error) {
 		{OS: "darwin", Arch: "amd64"}, {OS: "darwin", Arch: "arm64"},
 		{OS: "linux", Arch: "amd64"}, {OS: "linux", Arch: "arm64"},
 	} {
-		sched, err := r.archive("pmk-sched", platform, packed()...)
+		sched, err := r.archive(programsOf(platform), platform, packed()...)
 		if err != nil {
 			return nil, err
 		}
@@ -40,17 +40,29 @@ func (r release) archives() ([]archive, error) {
 		if platform.OS != "linux" {
 			continue
 		}
-		if _, err := r.archive("pmk-extender", platform, "LICENSE"); err != nil {
+		if _, err := r.archive([]string{"pmk-extender"}, platform, "LICENSE"); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-// archive writes PROGRAM_VERSION_OS_ARCH.tar.gz with a program and the files in r.stage.
-func (r release) archive(program string, a archive, names ...string) (archive, error) {
-	a.File = fmt.Sprintf("%s_%s_%s_%s.tar.gz", program, r.version, a.OS, a.Arch)
-	files := []file{{name: program, source: filepath.Join(r.stage, a.OS+"_"+a.Arch, program), mode: 0o755}}
+// programsOf returns the programs in a pmk-sched archive. Labs need Linux.
+func programsOf(a archive) []string {
+	if a.OS != "linux" {
+		return []string{"pmk-sched"}
+	}
+	return []string{"pmk-sched", "pmk-lab"}
+}
+
+// archive writes PROGRAM_VERSION_OS_ARCH.tar.gz, named after the first program, with programs and
+// files in r.stage.
+func (r release) archive(programs []string, a archive, names ...string) (archive, error) {
+	a.File = fmt.Sprintf("%s_%s_%s_%s.tar.gz", programs[0], r.version, a.OS, a.Arch)
+	var files []file
+	for _, program := range programs {
+		files = append(files, file{name: program, source: filepath.Join(r.stage, a.OS+"_"+a.Arch, program), mode: 0o755})
+	}
 	for _, name := range names {
 		found, err := filesBelow(r.stage, name)
 		if err != nil {

@@ -28,6 +28,7 @@ class PmkSched < Formula
 
   def install
     bin.install "pmk-sched"
+    bin.install "pmk-lab" if OS.linux?
     man1.install Dir["man/*.1"]
     bash_completion.install "completion/pmk-sched.bash" => "pmk-sched"
     zsh_completion.install "completion/_pmk-sched"

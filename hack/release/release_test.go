@@ -18,6 +18,9 @@ func stage(t *testing.T, mode os.FileMode, modified time.Time) string {
 	names := []string{"LICENSE", "man/pmk-sched.1", "completion/_pmk-sched"}
 	for _, platform := range []string{"darwin_amd64", "darwin_arm64", "linux_amd64", "linux_arm64"} {
 		names = append(names, platform+"/pmk-sched", platform+"/pmk-extender")
+		if strings.HasPrefix(platform, "linux") {
+			names = append(names, platform+"/pmk-lab")
+		}
 	}
 	for _, name := range names {
 		path := filepath.Join(dir, name)

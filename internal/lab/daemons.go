@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/kubeadm"
 )
 
 // Paths and addresses on the node that are the same in every layout.

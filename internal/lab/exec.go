@@ -93,7 +93,7 @@ func (l *Lab) Exec(ctx context.Context, c Command) (int, error) {
 }
 
 func (l *Lab) notRunning() error {
-	return problem.Errorf("take it down and create it again: pmk-sched lab down --name "+l.Name(),
+	return problem.Errorf("take it down and create it again: pmk-lab down --name "+l.Name(),
 		"lab %s is not running", l.Name())
 }
 
@@ -102,7 +102,7 @@ func (n *Node) notRunning() error {
 	if running, _ := n.lab.network().running(); !running {
 		return n.lab.notRunning()
 	}
-	return problem.Errorf("start it with: pmk-sched lab node start --name "+n.lab.Name()+" "+n.name,
+	return problem.Errorf("start it with: pmk-lab node start --name "+n.lab.Name()+" "+n.name,
 		"node %s of lab %s is not running", n.name, n.lab.Name())
 }
 

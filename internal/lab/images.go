@@ -14,7 +14,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
-	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/kubeadm"
 )
 
 // pauseScript is PauseImage's program. As PID 1 in a pod sandbox, it must handle SIGTERM, or the

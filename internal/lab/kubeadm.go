@@ -3,7 +3,6 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -14,13 +13,11 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/kubeadm"
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
-	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // secrets are the credentials with which nodes join a cluster.
@@ -81,36 +78,6 @@ func (u *bringUp) cluster() (kubeadm.Cluster, error) {
 	endpoint, err := u.lab.server()
 	c.Endpoint, c.CertificateKey = endpoint, u.secrets.certificateKey
 	return c, err
-}
-
-// EtcdOfKubeadm returns the etcd version, such as v3.5.3, that kubeadm labs run with a release. It
-// is empty if they run etcd from a Debian package, 3.4. program is the path of the release's
-// kubeadm.
-func EtcdOfKubeadm(ctx context.Context, program string, r versions.Release) (string, error) {
-	images, err := listImages(ctx, program, r, os.Getenv("PATH"))
-	if err != nil || oldEtcd(images.EtcdVersion()) {
-		return "", err
-	}
-	return images.EtcdVersion(), nil
-}
-
-// listImages returns a release's images, as its own kubeadm names them.
-func listImages(ctx context.Context, program string, r versions.Release, path string) (kubeadm.Images, error) {
-	// With a complete configuration kubeadm looks at nothing on this machine. The addresses and the
-	// token do not matter.
-	c := kubeadm.Cluster{Release: r, Services: serviceCIDR, Socket: containerdSocket, Token: "abcdef.0123456789abcdef"}
-	config, err := c.Init(kubeadm.Node{Name: "lab", Address: addressIn(subnetPools()[0], firstNode), ControlPlane: true})
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, program, kubeadm.ImagesArgs("/dev/stdin")...)
-	cmd.Env = daemonEnv(path)
-	var out, problems bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(config), &out, &problems
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("list the images of %s: %w: %s", r, err, lastLines(problems.String(), 5))
-	}
-	return kubeadm.ParseImages(out.String())
 }
 
 func (u *bringUp) initCluster(ctx context.Context) error {

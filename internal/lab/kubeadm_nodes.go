@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/kubeadm"
 )
 
 func (n *Node) forKubeadm() kubeadm.Node {

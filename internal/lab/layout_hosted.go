@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/kubeadm"
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
-	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 )
 
 // Directories on a control-plane host. The scheduler's kubeconfig has a path that no distribution

@@ -2,7 +2,7 @@
 
 package lab
 
-import "github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
+import "github.com/pmk-sched/pmk-sched/internal/artifact/kubeadm"
 
 const (
 	kubeadmDir = "/etc/kubernetes"

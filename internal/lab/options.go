@@ -112,6 +112,6 @@ func checkDirectories(name, stateDir, cacheDir string) error {
 }
 
 func existsError(name, dir string) error {
-	return problem.Invalidf("use it, take it down with: pmk-sched lab down --name "+name+", or choose another --name",
+	return problem.Invalidf("use it, take it down with: pmk-lab down --name "+name+", or choose another --name",
 		"%w: %s (%s)", ErrExists, name, dir)
 }

@@ -4,9 +4,9 @@ package lab
 
 import (
 	"context"
-	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/kubeadm"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
@@ -72,12 +72,12 @@ func (u *bringUp) find(ctx context.Context, r programs.Request) error {
 func (u *bringUp) getEtcd(ctx context.Context) (err error) {
 	r := programs.Request{Release: u.o.Release, Names: []string{programs.Etcd}}
 	if u.lab.byKubeadm() {
-		if u.images, err = listImages(ctx, u.programs["kubeadm"], u.o.Release, u.machine.path); err != nil {
+		if u.images, err = kubeadm.ListImages(ctx, u.programs["kubeadm"], u.o.Release, u.machine.path); err != nil {
 			return err
 		}
 		r.EtcdVersion = u.images.EtcdVersion()
 		switch {
-		case !oldEtcd(r.EtcdVersion):
+		case !u.images.OldEtcd():
 			u.machine.etcd = ""
 		case u.machine.etcd == "":
 			return problem.Errorf("apt-get install -y --no-install-recommends etcd-server",
@@ -89,6 +89,3 @@ func (u *bringUp) getEtcd(ctx context.Context) (err error) {
 	}
 	return nil
 }
-
-// oldEtcd reports whether etcd of a version is Debian's. etcd has a module that builds from 3.5 on.
-func oldEtcd(version string) bool { return strings.HasPrefix(version, "v3.4.") }

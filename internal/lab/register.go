@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/kubeadm"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
-	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 )
 
 // direct is the proxy function for "none".

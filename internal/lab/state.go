@@ -76,7 +76,7 @@ func List(stateDir string) ([]*Lab, error) {
 }
 
 func notFound(stateDir, name string) error {
-	hint := "there are no labs; create one with: pmk-sched lab up --name " + name
+	hint := "there are no labs; create one with: pmk-lab up --name " + name
 	if labs, err := List(stateDir); err == nil && len(labs) > 0 {
 		hint = "labs here:"
 		for _, l := range labs {

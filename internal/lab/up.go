@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/kubeadm"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -140,14 +140,14 @@ func (u *bringUp) abandon(ctx context.Context, s step, err error) error {
 	}
 	if u.o.Keep {
 		return problem.WithHint(err,
-			"the lab is kept in "+u.lab.dir+"; remove it with: pmk-sched lab down --name "+u.lab.Name())
+			"the lab is kept in "+u.lab.dir+"; remove it with: pmk-lab down --name "+u.lab.Name())
 	}
 	// Clean up even if ctx has ended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if rest := remove(ctx, u.lab.dir, u.log); rest != nil {
 		rest = fmt.Errorf("take down lab %s again: %w", u.lab.Name(), rest)
-		return problem.WithHint(errors.Join(err, rest), "remove the rest with: pmk-sched lab down --name "+u.lab.Name())
+		return problem.WithHint(errors.Join(err, rest), "remove the rest with: pmk-lab down --name "+u.lab.Name())
 	}
 	return err
 }

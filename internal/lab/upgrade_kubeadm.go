@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/kubeadm"
 )
 
 // kubeadmUpgradeSteps upgrade the nodes of a cluster that kubeadm made: as an administrator does

@@ -42,7 +42,7 @@ func BenchmarkDemo(b *testing.B) {
 		b.Run(side.name, func(b *testing.B) {
 			demo := newUser(b, site, side.from, filepath.Join(run.Root(), "hack", "demo.sh"))
 			demo.Env = append(demo.Env, "LAB="+labName, "WITH="+side.with)
-			b.Cleanup(func() { run.PMKSched(b, "lab", "down", "--name", labName).OK(b) })
+			b.Cleanup(func() { run.PMKLab(b, "down", "--name", labName).OK(b) })
 			b.ReportMetric(seconds(b, demo), "s")
 		})
 	}

@@ -26,6 +26,9 @@ func checkArchives(t *testing.T, dist string) {
 				t.Errorf("%s lacks %q:\n%s", platform, line, list)
 			}
 		}
+		if strings.Contains(list, " pmk-lab\n") != strings.HasPrefix(platform, "linux") {
+			t.Errorf("%s: only archives for Linux have pmk-lab:\n%s", platform, list)
+		}
 	}
 	dir := unpack(t, archive(dist, "linux_amd64"))
 	if got := output(t, filepath.Join(dir, "pmk-sched"), "version"); !strings.Contains(got, version) {
@@ -57,7 +60,7 @@ func unpack(t *testing.T, file string) string {
 func packageOf(t *testing.T, dist, packager string) string {
 	t.Helper()
 	stage, to := unpack(t, archive(dist, "linux_amd64")), t.TempDir()
-	shell(t, `cd "$0" && mkdir man.gz linux_amd64 && mv pmk-sched linux_amd64/ && cp man/* man.gz/ && gzip man.gz/*`, stage)
+	shell(t, `cd "$0" && mkdir man.gz linux_amd64 && mv pmk-sched pmk-lab linux_amd64/ && cp man/* man.gz/ && gzip man.gz/*`, stage)
 	cmd := exec.CommandContext(run.Context(t), run.Binary(t, "nfpm"), "package",
 		"--config", filepath.Join(run.Root(), "hack/release/nfpm.yaml"), "--packager", packager, "--target", to)
 	cmd.Env = append(os.Environ(), "ARCH=amd64", "VERSION="+newer, "STAGE="+stage)

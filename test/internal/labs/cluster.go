@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/kubeadm"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
-	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 	"github.com/pmk-sched/pmk-sched/test/internal/audit"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )

@@ -120,8 +120,8 @@ func (n *Node) On(t testing.TB, name string) *Node {
 // Command is a command on the node: in its namespaces, with its kubeconfig.
 func (n *Node) Command(ctx context.Context, t testing.TB, argv ...string) *exec.Cmd {
 	t.Helper()
-	return exec.CommandContext(ctx, run.Program(t),
-		append([]string{"lab", "exec", "--name", n.Name, "--node", n.NodeName, "--"}, argv...)...)
+	return exec.CommandContext(ctx, run.Binary(t, run.Lab),
+		append([]string{"exec", "--name", n.Name, "--node", n.NodeName, "--"}, argv...)...)
 }
 
 // Exec runs a command on the node.

@@ -61,7 +61,7 @@ func Main(m *testing.M) (code int) {
 func takeDown(dir string) error {
 	found, err := lab.List(dir)
 	for _, l := range found {
-		out, downErr := exec.Command(filepath.Join(run.Root(), "bin", "pmk-sched"), "lab", "down", "--name",
+		out, downErr := exec.Command(filepath.Join(run.Root(), "bin", "pmk-lab"), "down", "--name",
 			l.Name()).CombinedOutput()
 		if downErr != nil {
 			err = errors.Join(err, fmt.Errorf("take down lab %s: %w\n%s", l.Name(), downErr, out))
@@ -130,7 +130,7 @@ func (n *Node) bringUp(t testing.TB) {
 	if text, err := os.ReadFile(failed); err == nil {
 		t.Fatalf("lab %s did not start:\n%s", n.Name, text)
 	}
-	r := run.PMKSched(t, "lab", "up", "--name", n.Name, "--branch", n.Release, "--layout", n.Layout, "--nodes",
+	r := run.PMKLab(t, "up", "--name", n.Name, "--branch", n.Release, "--layout", n.Layout, "--nodes",
 		fmt.Sprint(len(Workers())))
 	mark := done
 	if r.Code != 0 {
@@ -158,11 +158,11 @@ func Start(t testing.TB, o Options) *Node {
 	n := &Node{Name: "own-" + o.Layout + "-" + strings.ReplaceAll(strings.TrimPrefix(o.Release, "v"), ".", "-"),
 		Layout: o.Layout, Release: o.Release}
 	t.Cleanup(func() {
-		if r := run.PMKSched(t, "lab", "down", "--name", n.Name); r.Code != 0 && !strings.Contains(r.Stderr, "no such lab") {
+		if r := run.PMKLab(t, "down", "--name", n.Name); r.Code != 0 && !strings.Contains(r.Stderr, "no such lab") {
 			t.Errorf("take down lab %s: %s", n.Name, r)
 		}
 	})
-	run.PMKSched(t, "lab", "up", "--name", n.Name, "--branch", o.Release, "--layout", o.Layout, "--nodes",
+	run.PMKLab(t, "up", "--name", n.Name, "--branch", o.Release, "--layout", o.Layout, "--nodes",
 		strconv.Itoa(o.Workers),
 		"--masters", strconv.Itoa(max(1, o.Masters)), "--workers", strconv.Itoa(o.Kubelets)).OK(t)
 	n.connect(t)

@@ -136,6 +136,15 @@ func PMKSched(t testing.TB, args ...string) Result {
 	return Command(t, exec.CommandContext(Context(t), Program(t), args...))
 }
 
+// Lab is the program in bin that runs labs.
+const Lab = "pmk-lab"
+
+// PMKLab runs pmk-lab on this machine.
+func PMKLab(t testing.TB, args ...string) Result {
+	t.Helper()
+	return Command(t, exec.CommandContext(Context(t), Binary(t, Lab), args...))
+}
+
 // Patience is how long Eventually waits: conditions hold much sooner, except on an overloaded
 // machine.
 const Patience = 5 * time.Minute

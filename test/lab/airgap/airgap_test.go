@@ -73,6 +73,7 @@ func TestReleaseOfABundleIsBuiltDeployedAndSimulatedWithoutANetwork(t *testing.T
 		"--busybox", "/bin/busybox", "--archive", bundle)
 	t.Log(created)
 	copyFile(t, run.Program(t), filepath.Join(root, "usr", "local", "bin", "pmk-sched"), 0o755)
+	copyFile(t, run.Binary(t, run.Lab), filepath.Join(root, "usr", "local", "bin", "pmk-lab"), 0o755)
 	copyFile(t, filepath.Join("testdata", "work.sh"), filepath.Join(root, "root", "work.sh"), 0o644)
 
 	out := command(t, "unshare", "--net", "--mount", "--pid", "--fork", "--propagation", "private",

@@ -103,7 +103,7 @@ func followsUpgrade(t *testing.T, n *labs.Node, name, to string) {
 	t.Helper()
 	from := n.Release
 	longest := longestWait(t, n, name, func() {
-		run.PMKSched(t, "lab", "upgrade", "--name", n.Name, "--branch", to).OK(t)
+		run.PMKLab(t, "upgrade", "--name", n.Name, "--branch", to).OK(t)
 	})
 	t.Logf("upgrade from %s to %s: a pod waited %s at most", from, to, longest)
 	n.Laptop(t, "status").Fails(t, 3, to)

@@ -60,7 +60,7 @@ func TestControllerFollowsTheReleaseOfItsCluster(t *testing.T) {
 			waits[scheduler] = n.LongestWait(ctx, t, scheduler)
 		}
 		behind := timeBehind(t, n, release)
-		run.PMKSched(t, "lab", "upgrade", "--name", n.Name, "--branch", release).OK(t)
+		run.PMKLab(t, "upgrade", "--name", n.Name, "--branch", release).OK(t)
 		n.AwaitReady(t)
 		run.Eventually(t, "the scheduler has the image for "+release, func(ctx context.Context) (bool, string) {
 			return isFollowed(ctx, n, release)

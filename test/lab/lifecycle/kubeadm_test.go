@@ -76,10 +76,10 @@ func TestThreeControlPlaneNodesOfKubeadm(t *testing.T) {
 	m.unchanged(t)
 }
 
-// changeNode runs `pmk-sched lab node`.
+// changeNode runs `pmk-lab node`.
 func changeNode(t *testing.T, l *lab.Lab, labDir, change string, n *lab.Node) {
 	t.Helper()
-	run.PMKSched(t, "lab", "node", change, "--lab-dir", labDir, "--name", l.Name(), n.Name()).OK(t).
+	run.PMKLab(t, "node", change, "--lab-dir", labDir, "--name", l.Name(), n.Name()).OK(t).
 		Prints(t, "✓ "+change+" node "+n.Name())
 }
 

@@ -152,9 +152,9 @@ func TestPMKLab(t *testing.T) {
 	t.Run("prints the kubeconfig of its administrator", func(t *testing.T) { printsKubeconfig(t, n) })
 	t.Run("refuses changes of nodes that it does not have", func(t *testing.T) {
 		for _, change := range []string{"stop", "start", "cut", "heal"} {
-			args := []string{"lab", "node", change, "--name", n.Name}
-			run.PMKSched(t, args...).Fails(t, 2, "expected the name of one node, got 0 arguments", "pmk-sched lab status")
-			run.PMKSched(t, append(args, "none")...).Fails(t, 2, "has no node \"none\"", "nodes of the lab: "+n.NodeName)
+			args := []string{"node", change, "--name", n.Name}
+			run.PMKLab(t, args...).Fails(t, 2, "expected the name of one node, got 0 arguments", "pmk-lab status")
+			run.PMKLab(t, append(args, "none")...).Fails(t, 2, "has no node \"none\"", "nodes of the lab: "+n.NodeName)
 		}
 	})
 	t.Run("runs commands", func(t *testing.T) { commandsRun(t, l) })
@@ -170,7 +170,7 @@ func TestPMKLab(t *testing.T) {
 // printsKubeconfig checks that a client with the kubeconfig may read every Secret of the lab.
 func printsKubeconfig(t *testing.T, n *labs.Node) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(
-		[]byte(run.PMKSched(t, "lab", "kubeconfig", "--name", n.Name).OK(t).Stdout))
+		[]byte(run.PMKLab(t, "kubeconfig", "--name", n.Name).OK(t).Stdout))
 	if err != nil {
 		t.Fatal(err)
 	}

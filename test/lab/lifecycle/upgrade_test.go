@@ -61,7 +61,7 @@ func upgradesWithItsCluster(t *testing.T, from string, steps []upgradeStep) {
 
 	first := from
 	for _, step := range steps {
-		run.PMKSched(t, "lab", "upgrade", "--name", n.Name, "--branch", step.release).OK(t)
+		run.PMKLab(t, "upgrade", "--name", n.Name, "--branch", step.release).OK(t)
 		n.AwaitReady(t)
 		n.PMKSched(t, "status").Fails(t, 3, "it is "+from+", the API server is "+step.release,
 			"`pmk-sched upgrade --name my-scheduler`",

@@ -26,7 +26,7 @@ func TestClusterThatIsUpgradedUnderAScheduler(t *testing.T) {
 	}
 	account := n.Kubectl(t, "get", "serviceaccount", "-n", "kube-system", "my-scheduler", "-o", "jsonpath={.metadata.uid}")
 
-	run.PMKSched(t, "lab", "upgrade", "--name", n.Name, "--branch", to.release).OK(t)
+	run.PMKLab(t, "upgrade", "--name", n.Name, "--branch", to.release).OK(t)
 	n.subject = to
 	if got := n.Kubectl(t, "get", "serviceaccount", "-n", "kube-system", "my-scheduler", "-o",
 		"jsonpath={.metadata.uid}"); got != account {
@@ -71,7 +71,7 @@ func TestReplacedDefaultSchedulerIsUpgraded(t *testing.T) {
 	n.PMKSched(t, "upgrade", "--check").OK(t)
 	n.PMKSched(t, "upgrade", "--default", "--yes").OK(t).Prints(t, "is up to date")
 
-	run.PMKSched(t, "lab", "upgrade", "--name", n.Name, "--branch", to.release).OK(t)
+	run.PMKLab(t, "upgrade", "--name", n.Name, "--branch", to.release).OK(t)
 	n.subject = to
 	n.PMKSched(t, "upgrade", "--check").Fails(t, 3, n.NodeName, "pmk-sched upgrade --default")
 	n.PMKSched(t, "upgrade", "--default", "--yes").OK(t).Prints(t, "is upgraded from "+from.release+" to "+to.release)

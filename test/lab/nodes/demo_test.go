@@ -15,7 +15,7 @@ import (
 // it builds on each of its nodes. It deploys three replicas.
 func TestDemoOnThreeControlPlaneNodesOfKubeadm(t *testing.T) {
 	const lab = "demo-kubeadm"
-	t.Cleanup(func() { run.PMKSched(t, "lab", "down", "--name", lab).OK(t) })
+	t.Cleanup(func() { run.PMKLab(t, "down", "--name", lab).OK(t) })
 	demo := exec.CommandContext(run.Context(t), "hack/demo.sh")
 	demo.Dir = run.Root()
 	demo.Env = append(os.Environ(), "LAB="+lab, "LAYOUT=kubeadm", "MASTERS=3", "WITH=builtin:timestamp",

@@ -4,9 +4,9 @@ cd /root
 ! command -v go
 [ -z "$(ip route)" ]
 pmk-sched bundle unpack bundle.tar.zst
-trap 'pmk-sched lab down --name air' EXIT
-pmk-sched lab up --branch v1.24.3 --layout kubeadm --nodes 2 --name air
-on_node() { pmk-sched lab exec --name air -- "$@"; }
+trap 'pmk-lab down --name air' EXIT
+pmk-lab up --branch v1.24.3 --layout kubeadm --nodes 2 --name air
+on_node() { pmk-lab exec --name air -- "$@"; }
 on_node pmk-sched detect
 on_node pmk-sched build --branch v1.24.3 --with builtin:timestamp --tag localhost/air:v1.24.3 --load containerd
 on_node pmk-sched build --extender --archive /root/extender.tar

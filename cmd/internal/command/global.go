@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -22,24 +22,41 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
-const flagNamespace = "namespace"
+// FlagNamespace is the name of the global flag for the namespace.
+const FlagNamespace = "namespace"
 
-// globalFlags are accepted before the command and after it. Only the flags before it read the
+// GlobalFlag is accepted before the command and after it. Only the flag before it reads the
 // environment: a variable must not win over a flag.
-func globalFlags(afterCommand bool) []cli.Flag {
-	flags := []struct {
-		cli.StringFlag
-		env string
-	}{
+type GlobalFlag struct {
+	cli.StringFlag
+	// Env is the variable's name without the prefix PMK_SCHED_. It may be empty.
+	Env string
+}
+
+// ClusterFlags select the cluster and the control-plane node on which a program works.
+func ClusterFlags() []GlobalFlag {
+	return []GlobalFlag{
 		{cli.StringFlag{
 			Name: "kubeconfig", Usage: "kubeconfig `FILE`",
 			DefaultText: "$KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount"}, "KUBECONFIG"},
 		{cli.StringFlag{Name: "context", Usage: "`CONTEXT` of the kubeconfig"}, "CONTEXT"},
-		{cli.StringFlag{Name: flagNamespace, Aliases: []string{
-			"n"}, Value: spec.DefaultNamespace, Usage: "`NAMESPACE` of the scheduler's objects"}, "NAMESPACE"},
+		{cli.StringFlag{Name: "cluster", Usage: "`CLUSTER` of the kubeconfig"}, ""},
+		{cli.StringFlag{Name: "user", Usage: "`USER` of the kubeconfig"}, ""},
+		{cli.StringFlag{Name: "server", Aliases: []string{"s"}, Usage: "`URL` of the API server"}, ""},
+		{cli.StringFlag{Name: "as", Usage: "`USER` to impersonate"}, ""},
+		{cli.StringFlag{
+			Name: "request-timeout", Usage: "wait at most `DURATION` for one answer of the API server", DefaultText: "30s"}, ""},
+		{cli.StringFlag{Name: FlagNamespace, Aliases: []string{"n"}, Value: spec.DefaultNamespace,
+			Usage: "`NAMESPACE` of the scheduler's objects"}, "NAMESPACE"},
 		{cli.StringFlag{
 			Name: "node-root", Usage: "`DIR` with the files of a control-plane node, or none",
 			DefaultText: "/, if this is a control-plane node"}, "NODE_ROOT"},
+	}
+}
+
+// MachineFlags set the logs, the cache and the sources of programs. Every program has them.
+func MachineFlags() []GlobalFlag {
+	return []GlobalFlag{
 		{cli.StringFlag{
 			Name: "log-level", Usage: "minimum log `LEVEL`: debug, info, warn, error", DefaultText: "warn; info with json"},
 			"LOG_LEVEL"},
@@ -51,21 +68,28 @@ func globalFlags(afterCommand bool) []cli.Flag {
 			DefaultText: programs.DefaultRegistry}, "KUBERNETES_REGISTRY"},
 		{cli.StringFlag{Name: "kubernetes-downloads", Usage: "`URL` of the download site of Kubernetes",
 			DefaultText: programs.DefaultDownloads}, "KUBERNETES_DOWNLOADS"},
-		{cli.StringFlag{Name: "cluster", Usage: "`CLUSTER` of the kubeconfig"}, ""},
-		{cli.StringFlag{Name: "user", Usage: "`USER` of the kubeconfig"}, ""},
-		{cli.StringFlag{Name: "server", Aliases: []string{"s"}, Usage: "`URL` of the API server"}, ""},
-		{cli.StringFlag{Name: "as", Usage: "`USER` to impersonate"}, ""},
-		{cli.StringFlag{
-			Name: "request-timeout", Usage: "wait at most `DURATION` for one answer of the API server", DefaultText: "30s"}, ""},
 	}
+}
+
+// beforeCommand returns the flags that are accepted before the command.
+func beforeCommand(flags []GlobalFlag) []cli.Flag {
 	list := make([]cli.Flag, 0, len(flags))
-	for i := range flags {
-		f := &flags[i].StringFlag
-		f.Hidden = afterCommand
-		if env := flags[i].env; !afterCommand && env != "" {
-			f.EnvVars = []string{"PMK_SCHED_" + env}
+	for _, f := range flags {
+		if f.Env != "" {
+			f.EnvVars = []string{"PMK_SCHED_" + f.Env}
 		}
-		list = append(list, f)
+		list = append(list, &f.StringFlag)
+	}
+	return list
+}
+
+// afterCommand returns the flags that are accepted after the command, where the help does not
+// repeat them.
+func afterCommand(flags []GlobalFlag) []cli.Flag {
+	list := make([]cli.Flag, 0, len(flags))
+	for _, f := range flags {
+		f.Hidden = true
+		list = append(list, &f.StringFlag)
 	}
 	return list
 }
@@ -89,7 +113,7 @@ func readGlobals(c *cli.Context) (globals, error) {
 		return ""
 	}
 	g := globals{
-		Namespace: value(flagNamespace), NodeRoot: value("node-root"), LogLevel: value("log-level"),
+		Namespace: value(FlagNamespace), NodeRoot: value("node-root"), LogLevel: value("log-level"),
 		LogFormat: value("log-format"),
 		CacheDir:  value("cache-dir"),
 		Programs: session.Programs{From: value("programs"), Registry: value("kubernetes-registry"),
@@ -111,7 +135,7 @@ func readGlobals(c *cli.Context) (globals, error) {
 
 // setUp makes the logger and the session from the global flags, and redirects the libraries' own
 // logs to the logger.
-func (u *ui) setUp(g globals) error {
+func (u *UI) setUp(g globals) error {
 	if !slices.Contains([]string{"", "console", "json"}, g.LogFormat) {
 		return problem.Invalidf("", "invalid --log-format %q: must be console or json", g.LogFormat)
 	}
@@ -125,9 +149,9 @@ func (u *ui) setUp(g globals) error {
 			return problem.Invalidf("", "invalid --log-level %q: must be debug, info, warn or error", g.LogLevel)
 		}
 	}
-	u.log = newLogger(u.err, u.json, threshold)
+	u.Log = newLogger(u.err, u.json, threshold)
 	// client-go and controller-runtime log for developers: at debug level.
-	debug := u.log.Named("client").WithOptions(zap.AddCallerSkip(1))
+	debug := u.Log.Named("client").WithOptions(zap.AddCallerSkip(1))
 	logger := funcr.New(func(prefix, args string) { debug.Debug(prefix + " " + args) }, funcr.Options{})
 	klog.SetLogger(logger)
 	ctrllog.SetLogger(logger)
@@ -141,13 +165,13 @@ func (u *ui) setUp(g globals) error {
 			return fmt.Errorf("find --programs: %w", err)
 		}
 	}
-	g.Connect.UserAgent, g.Connect.Log = "pmk-sched/"+ownVersion(), u.log
-	u.namespace = g.Namespace
-	u.session = &session.Session{
+	g.Connect.UserAgent, g.Connect.Log = "pmk-sched/"+u.Version, u.Log
+	u.Namespace = g.Namespace
+	u.Session = &session.Session{
 		Connection: g.Connect, NodeRoot: g.NodeRoot, CacheDir: cache, Environ: os.Environ(),
 		Programs: g.Programs,
-		Warn:     func(text string) { u.warn(text) }, Note: func(text string) { u.say("note: %s", text) }, OnStep: u.step,
-		Log: u.log,
+		Warn:     func(text string) { u.Warn(text) }, Note: func(text string) { u.Say("note: %s", text) }, OnStep: u.Step,
+		Log: u.Log,
 	}
 	return nil
 }

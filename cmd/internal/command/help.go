@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -10,21 +10,21 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// helpWidth is the longest line in a help text.
-const helpWidth = 100
+// HelpWidth is the longest line in a help text.
+const HelpWidth = 100
 
-// examples joins a command's examples. They are kept in UsageText, which the help has no other use
+// Examples joins a command's examples. They are kept in UsageText, which the help has no other use
 // for.
-func examples(lines ...string) string { return strings.Join(lines, "\n") }
+func Examples(lines ...string) string { return strings.Join(lines, "\n") }
 
 func addHelp(app *cli.App) {
-	app.CustomAppHelpTemplate = escapeTemplate(appHelp(app))
+	app.CustomAppHelpTemplate = escapeTemplate(AppHelp(app))
 	var add func(prefix string, commands []*cli.Command)
 	add = func(prefix string, commands []*cli.Command) {
 		for _, cmd := range commands {
 			name := prefix + " " + cmd.Name
 			cmd.UsageText = inProgram(app.Name, cmd.UsageText)
-			cmd.CustomHelpTemplate = escapeTemplate(commandHelp(name, cmd))
+			cmd.CustomHelpTemplate = escapeTemplate(CommandHelp(name, cmd))
 			add(name, cmd.Subcommands)
 		}
 	}
@@ -38,7 +38,8 @@ func inProgram(name, text string) string {
 
 func escapeTemplate(text string) string { return strings.ReplaceAll(text, "{{", `{{"{{"}}`) }
 
-func appHelp(app *cli.App) string {
+// AppHelp returns the help of a program.
+func AppHelp(app *cli.App) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s - %s\n\nUSAGE:\n  %s [global flags] COMMAND [flags]\n\nDESCRIPTION:\n", app.Name, app.Usage,
 		app.Name)
@@ -49,7 +50,8 @@ func appHelp(app *cli.App) string {
 	return b.String()
 }
 
-func commandHelp(name string, cmd *cli.Command) string {
+// CommandHelp returns the help of the command with a full name.
+func CommandHelp(name string, cmd *cli.Command) string {
 	var b bytes.Buffer
 	usage := name
 	if len(cmd.Subcommands) > 0 {
@@ -77,7 +79,7 @@ func writeIndented(w io.Writer, text string) {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		for _, line := range wrap(paragraph, helpWidth-2) {
+		for _, line := range Wrap(paragraph, HelpWidth-2) {
 			fmt.Fprintln(w, "  "+line)
 		}
 	}
@@ -117,7 +119,7 @@ func writeFlags(w io.Writer, title string, flags []cli.Flag) {
 			continue
 		}
 		names, description := describeFlag(f)
-		for i, line := range wrap(description, helpWidth-column) {
+		for i, line := range Wrap(description, HelpWidth-column) {
 			switch {
 			case i == 0 && len(names) < column-3:
 				fmt.Fprintf(w, "  %-*s%s\n", column-2, names, line)
@@ -186,8 +188,8 @@ func defaultOf(f cli.DocGenerationFlag) string {
 	return text
 }
 
-// wrap breaks a text into lines of at most width characters.
-func wrap(text string, width int) []string {
+// Wrap breaks a text into lines of at most width characters.
+func Wrap(text string, width int) []string {
 	var lines []string
 	line := ""
 	for _, word := range strings.Fields(text) {

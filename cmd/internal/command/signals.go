@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// interruptible returns a context that ends when the process is asked to stop: by Ctrl-C (SIGINT),
+// Interruptible returns a context that ends when the process is asked to stop: by Ctrl-C (SIGINT),
 // by SIGTERM, or because its terminal was closed (SIGHUP). The command then undoes its unfinished
 // changes.
 //
@@ -16,8 +16,8 @@ import (
 // from the service manager. A signal that was ignored when the process started, as nohup and shells
 // do for jobs in the background, stays ignored.
 //
-// A closed pipe does not end the process either: writes to it fail, see [output].
-func interruptible(ctx context.Context) context.Context {
+// A closed pipe does not end the process either: writes to it fail, see [Output].
+func Interruptible(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	// Notify, not Ignore: programs that are started would inherit an ignored SIGPIPE.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

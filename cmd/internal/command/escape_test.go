@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -19,19 +19,19 @@ const hostile = "0/3 nodes\x1b]0;owned\a \x1b[2J\x1b[1;31mred \u009b1mC1 over\rw
 const hostileEscaped = `0/3 nodes\u001b]0;owned\u0007 \u001b[2J\u001b[1;31mred \u009b1mC1 over\u000dwritten\u007f \u202egnp.exe\u2066\u061c\u2028`
 
 func TestControlCharactersOfTheClusterAreEscaped(t *testing.T) {
-	for name, write := range map[string]func(u *ui){
-		"table":   func(u *ui) { _ = u.data("table", nil, hostile+"\n") },
-		"warning": func(u *ui) { u.warn(hostile) },
-		"error":   func(u *ui) { u.fail(problem.WithHint(errors.New(hostile), hostile)) },
-		"step":    func(u *ui) { u.step(hostile)(nil) },
-		"progress": func(u *ui) {
+	for name, write := range map[string]func(u *UI){
+		"table":   func(u *UI) { _ = u.Data("table", nil, hostile+"\n") },
+		"warning": func(u *UI) { u.Warn(hostile) },
+		"error":   func(u *UI) { u.Fail(problem.WithHint(errors.New(hostile), hostile)) },
+		"step":    func(u *UI) { u.Step(hostile)(nil) },
+		"progress": func(u *UI) {
 			u.err.terminal = true
-			u.progress(hostile)
+			u.Progress(hostile)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var text bytes.Buffer
-			u := newUI(nil, &text, &text)
+			u := NewUI("v1", nil, &text, &text)
 			write(u)
 			got := strings.ReplaceAll(text.String(), clearLine, "")
 			if !strings.Contains(got, hostileEscaped) || strings.ContainsAny(got, "\x1b\a\r\u009b\x7f\u202e\u2066\u061c\u2028") {
@@ -45,7 +45,7 @@ func TestEscapedDataHaveTheSameValue(t *testing.T) {
 	for _, format := range []string{"json", "yaml"} {
 		for _, want := range []string{hostile, "\u202egnp.exe", "first\nsecond \u202egnp.exe", "a\u2028b"} {
 			var text bytes.Buffer
-			if err := newUI(nil, &text, nil).data(format, map[string]string{want: want}, ""); err != nil {
+			if err := NewUI("v1", nil, &text, nil).Data(format, map[string]string{want: want}, ""); err != nil {
 				t.Fatal(err)
 			}
 			var got map[string]string
@@ -97,7 +97,7 @@ func TestLogsAreUnchangedInAPipe(t *testing.T) {
 		var text bytes.Buffer
 		out := newOutput(&text)
 		out.terminal = terminal
-		if _, err := io.WriteString(out.logs(), hostile); err != nil || text.String() != want {
+		if _, err := io.WriteString(out.Logs(), hostile); err != nil || text.String() != want {
 			t.Errorf("terminal %v: got %q, %v, want %q", terminal, text.String(), err, want)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package kubeadm renders kubeadm's input for a lab: configuration in a release's API, and command
-// lines. It does no I/O.
+// lines; and lists the images of a release.
 package kubeadm
 
 import (

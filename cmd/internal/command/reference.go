@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -13,26 +13,21 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// hiddenCommands are for scripts, not for users.
-func hiddenCommands(u *ui, app *cli.App) []*cli.Command {
-	return []*cli.Command{
-		completeCommand(u, app),
-		onNodeCommand(u),
-		simulateCellCommand(u),
-		{
-			Name: "man", Hidden: true, ArgsUsage: "DIR", Usage: "write manual pages",
-			Action: func(c *cli.Context) error {
-				if !c.Args().Present() {
-					return problem.Invalidf("", "DIR is required")
-				}
-				return writeManPages(app, c.Args().First())
-			},
+// manCommand writes manual pages.
+func manCommand(app *cli.App) *cli.Command {
+	return &cli.Command{
+		Name: "man", Hidden: true, ArgsUsage: "DIR", Usage: "write manual pages",
+		Action: func(c *cli.Context) error {
+			if !c.Args().Present() {
+				return problem.Invalidf("", "DIR is required")
+			}
+			return writeManPages(app, c.Args().First())
 		},
 	}
 }
 
-// eachCommand calls do with every command that is not hidden, parents first, and its full name.
-func eachCommand(app *cli.App, do func(name string, cmd *cli.Command)) {
+// EachCommand calls do with every command that is not hidden, parents first, and its full name.
+func EachCommand(app *cli.App, do func(name string, cmd *cli.Command)) {
 	var walk func(prefix string, commands []*cli.Command)
 	walk = func(prefix string, commands []*cli.Command) {
 		for _, cmd := range commands {
@@ -45,14 +40,17 @@ func eachCommand(app *cli.App, do func(name string, cmd *cli.Command)) {
 	walk(app.Name, app.Commands)
 }
 
-// reference is docs/reference.md: the help for every command.
-func reference(app *cli.App) []byte {
+// Reference is a page with the help for every command of the program in cmd/PROGRAM.
+func Reference(app *cli.App, program string) []byte {
 	var b bytes.Buffer
-	b.WriteString(
-		"# Command reference\n\nGenerated from the commands; `go test ./cmd/pmk-sched -run Reference -update` writes it.\n")
+	title := "# Command reference"
+	if program != "pmk-sched" {
+		title += ": " + program
+	}
+	fmt.Fprintf(&b, "%s\n\nGenerated from the commands; `go test ./cmd/%s -run Reference -update` writes it.\n", title, program)
 	section := func(name, help string) { fmt.Fprintf(&b, "\n## %s\n\n```\n%s```\n", name, help) }
-	section(app.Name, appHelp(app))
-	eachCommand(app, func(name string, cmd *cli.Command) { section(name, commandHelp(name, cmd)) })
+	section(app.Name, AppHelp(app))
+	EachCommand(app, func(name string, cmd *cli.Command) { section(name, CommandHelp(name, cmd)) })
 	return b.Bytes()
 }
 
@@ -68,7 +66,7 @@ func writeManPages(app *cli.App, dir string) error {
 			failed = fmt.Errorf("write manual pages: %w", err)
 		}
 	}
-	page(app.Name, appHelp(app))
-	eachCommand(app, func(name string, cmd *cli.Command) { page(name, commandHelp(name, cmd)) })
+	page(app.Name, AppHelp(app))
+	EachCommand(app, func(name string, cmd *cli.Command) { page(name, CommandHelp(name, cmd)) })
 	return failed
 }

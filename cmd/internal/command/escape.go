@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -78,5 +78,5 @@ func quoteScalars(node *yaml.Node) {
 	}
 }
 
-// escape returns one text with escaped control characters.
-func escape(text string) string { return string((&escaper{}).escape([]byte(text))) }
+// Escape returns one text with escaped control characters.
+func Escape(text string) string { return string((&escaper{}).escape([]byte(text))) }

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -14,12 +14,12 @@ import (
 
 func TestProgressOfALongStepIsALineEveryInterval(t *testing.T) {
 	var out, errw bytes.Buffer
-	u := newUI(nil, &out, &errw)
-	done := u.step("compile kubelet")
-	u.progress("compile kubelet: 1 of 3 packages")
+	u := NewUI("v1", nil, &out, &errw)
+	done := u.Step("compile kubelet")
+	u.Progress("compile kubelet: 1 of 3 packages")
 	u.err.reported = u.err.reported.Add(-progressInterval)
-	u.progress("compile kubelet: 2 of 3 packages")
-	u.progress("compile kubelet: 3 of 3 packages")
+	u.Progress("compile kubelet: 2 of 3 packages")
+	u.Progress("compile kubelet: 3 of 3 packages")
 	done(errors.New("it failed"))
 	want := "… compile kubelet: 2 of 3 packages\n✗ compile kubelet (0.0s)\n"
 	if errw.String() != want || out.Len() > 0 {
@@ -29,11 +29,11 @@ func TestProgressOfALongStepIsALineEveryInterval(t *testing.T) {
 
 func TestProgressOnATerminalIsTheLineOfTheStep(t *testing.T) {
 	var errw bytes.Buffer
-	u := newUI(nil, nil, &errw)
+	u := NewUI("v1", nil, nil, &errw)
 	u.err.terminal = true
-	done := u.step("compile kubelet")
-	u.progress("compile kubelet: 1 of 3 packages")
-	u.progress("compile kubelet: 2 of 3 packages")
+	done := u.Step("compile kubelet")
+	u.Progress("compile kubelet: 1 of 3 packages")
+	u.Progress("compile kubelet: 2 of 3 packages")
 	done(nil)
 	want := []string{
 		"", "… compile kubelet", "… compile kubelet: 1 of 3 packages", "… compile kubelet: 2 of 3 packages",
@@ -46,11 +46,11 @@ func TestProgressOnATerminalIsTheLineOfTheStep(t *testing.T) {
 
 func TestProgressIsALogEntryInJSON(t *testing.T) {
 	var errw bytes.Buffer
-	u := newUI(nil, nil, &errw)
+	u := NewUI("v1", nil, nil, &errw)
 	core, logs := observer.New(zapcore.InfoLevel)
-	u.json, u.log = true, zap.New(core)
-	u.progress("compile kubelet: 1 of 3 packages")
-	u.progress("compile kubelet: 2 of 3 packages")
+	u.json, u.Log = true, zap.New(core)
+	u.Progress("compile kubelet: 1 of 3 packages")
+	u.Progress("compile kubelet: 2 of 3 packages")
 	entries := logs.FilterField(zap.String("progress", "compile kubelet: 1 of 3 packages")).Len()
 	if entries != 1 || logs.Len() != 1 || errw.Len() > 0 {
 		t.Errorf("got %+v and %q, want the first entry only", logs.All(), errw.String())
@@ -76,5 +76,14 @@ func TestRunningStepFitsTheTerminal(t *testing.T) {
 		if got := cut(line, columns); got != want {
 			t.Errorf("%d columns: got %q, want %q", columns, got, want)
 		}
+	}
+}
+
+func TestNextPageClearsATerminal(t *testing.T) {
+	var text bytes.Buffer
+	out := newOutput(&text)
+	out.terminal = true
+	if err := out.NextPage("at noon"); err != nil || text.String() != clearScreen+"at noon\n\n" {
+		t.Errorf("got %q, %v", text.String(), err)
 	}
 }

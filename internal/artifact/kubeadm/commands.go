@@ -1,12 +1,6 @@
 package kubeadm
 
-import (
-	"fmt"
-	"path"
-	"strings"
-
-	"github.com/pmk-sched/pmk-sched/versions"
-)
+import "github.com/pmk-sched/pmk-sched/versions"
 
 // The preflight checks are skipped: they pull images, and look for a service manager and for kernel
 // modules of the machine. CoreDNS and kube-proxy are skipped: a lab has no DNS, and runs kube-proxy
@@ -48,32 +42,4 @@ func UpgradeNodeArgs() []string { return []string{"upgrade", "node", ignoreCheck
 // Components of a control plane that kubeadm runs as static pods, by their image and pod names.
 func Components() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
-}
-
-// Images are a cluster's images, by the last element of their names, such as "pause".
-type Images map[string]string
-
-// ParseImages reads the output of the command with [ImagesArgs]. It must contain the images for
-// every component and "pause".
-func ParseImages(list string) (Images, error) {
-	images := Images{}
-	for ref := range strings.FieldsSeq(list) {
-		name, _, tagged := strings.Cut(path.Base(ref), ":")
-		if tagged {
-			images[name] = ref
-		}
-	}
-	for _, name := range append(Components(), "pause") {
-		if images[name] == "" {
-			return nil, fmt.Errorf("read kubeadm's list of images: no image %s in %q", name, list)
-		}
-	}
-	return images, nil
-}
-
-// EtcdVersion returns the version of etcd in its image: "v3.5.3" for a tag "3.5.3-0".
-func (i Images) EtcdVersion() string {
-	_, tag, _ := strings.Cut(path.Base(i["etcd"]), ":")
-	version, _, _ := strings.Cut(tag, "-")
-	return "v" + strings.TrimPrefix(version, "v")
 }

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
+)
+
+func readUpgrade(c *cli.Context, u *ui) (lifecycle.UpgradeOptions, error) {
+	if err := exclude(c, "", "image", "base", "busybox"); err != nil {
+		return lifecycle.UpgradeOptions{}, err
+	}
+	run := rollout(c)
+	if c.Bool("default") && !c.IsSet("timeout") {
+		run.Timeout = replace.DefaultTimeout
+	}
+	if c.Bool("default") && !c.IsSet("stable-for") {
+		run.StableFor = replace.DefaultStableFor
+	}
+	f := nameFlags(c, u)
+	f.Image, f.Branch, f.Lossy = c.String("image"), c.String("branch"), c.Bool("lossy")
+	f.RequireSignature = c.String("require-signature")
+	sp, err := spec.Read(f)
+	return lifecycle.UpgradeOptions{Spec: sp, Base: c.String("base"), Busybox: c.String("busybox"), Deploy: run}, err
+}
