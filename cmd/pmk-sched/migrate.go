@@ -36,7 +36,8 @@ func migrateCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "apply", Usage: "deploy the scheduler in place of the former one"},
 			&cli.StringFlag{Name: "backup", Usage: "save the former objects to `FILE`", DefaultText: "NAME-before.yaml"},
 			&cli.BoolFlag{Name: "back", Usage: "remove the scheduler and create the objects of --file again"},
-			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), yesFlag(), command.OutputFlag("to-file"),
+			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), yesFlag(),
+			command.OutputFlag("to-file"),
 		},
 		Action: func(c *cli.Context) error {
 			if (c.String("file") == "") == (c.String("live") == "") {
