@@ -72,7 +72,7 @@ func (u *run) deployIfNeeded(ctx context.Context) error {
 	if err := u.object.ValidateObject(); err != nil {
 		return &stalled{reason: "InvalidSpec", err: problem.Invalidf("", "%w", err)}
 	}
-	index, err := u.releases(ctx, u.object)
+	index, err := u.releases(ctx, u.object, u.servers)
 	if err != nil {
 		return u.unreadable(err)
 	}

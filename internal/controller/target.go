@@ -58,12 +58,15 @@ func (t *target) isDeployed(status *v1alpha1.DeployedRelease) bool {
 	return status != nil && status.Image == t.Image && status.Checksum == t.checksum
 }
 
-// releases returns an object's release index. An object without one has one release.
+// releases returns an object's release index. An object without one has one release, or follows the
+// API servers with the release's own image.
 func (r *reconciler) releases(
-	ctx context.Context, object *v1alpha1.CustomScheduler,
+	ctx context.Context, object *v1alpha1.CustomScheduler, servers Servers,
 ) (*v1alpha1.SchedulerReleases, error) {
 	given := object.Spec.Releases
 	switch {
+	case given == nil && object.Spec.UsesOwnImage() && !deploy.IsChosen(object.Spec.Source.Branch):
+		return ownReleases(object, servers)
 	case given == nil:
 		release, err := versions.Parse(object.Spec.Source.Branch)
 		if err != nil {
@@ -87,6 +90,32 @@ func (r *reconciler) releases(
 		return nil, problem.Invalidf("", "read the release index in %s: %w", name, err)
 	}
 	return index, nil
+}
+
+// ownReleases returns the index of an object that names no image: the release of the oldest API
+// server and the deployed one, which the policy Manual keeps.
+func ownReleases(object *v1alpha1.CustomScheduler, servers Servers) (*v1alpha1.SchedulerReleases, error) {
+	release, err := versions.FromServer(servers.Oldest)
+	if err != nil {
+		return nil, err
+	}
+	index := &v1alpha1.SchedulerReleases{
+		Releases: []v1alpha1.SchedulerRelease{{Minor: release.MinorString(), Release: release.String()}}}
+	deployed := object.Status.Release
+	if deployed == nil || deployed.Image != "" || deployed.Scheduler == release.String() {
+		return index, nil
+	}
+	if release, err = versions.Parse(deployed.Scheduler); err == nil {
+		index.Releases = append(index.Releases,
+			v1alpha1.SchedulerRelease{Minor: release.MinorString(), Release: release.String()})
+	}
+	return index, err
+}
+
+// isOf reports whether a status is about a release of the index. The release's own image has no
+// name.
+func isOf(deployed *v1alpha1.DeployedRelease, r *v1alpha1.SchedulerRelease) bool {
+	return deployed != nil && deployed.Image == r.Image && (r.Image != "" || deployed.Scheduler == r.Release)
 }
 
 // readIndex returns the index's text from a ConfigMap or a registry, and its location.
@@ -136,7 +165,7 @@ func choose(object *v1alpha1.CustomScheduler, index *v1alpha1.SchedulerReleases,
 	}
 	deployed := object.Status.Release
 	manual := object.Spec.UpgradePolicy == v1alpha1.UpgradeManual && deployed != nil
-	if wanted != nil && (!manual || wanted.Image == deployed.Image) {
+	if wanted != nil && (!manual || isOf(deployed, wanted)) {
 		c.deploy, err = newTarget(wanted, servers.Oldest)
 		return c, err
 	}
@@ -145,9 +174,7 @@ func choose(object *v1alpha1.CustomScheduler, index *v1alpha1.SchedulerReleases,
 			return nil, err
 		}
 	}
-	at := slices.IndexFunc(index.Releases, func(r v1alpha1.SchedulerRelease) bool {
-		return deployed != nil && r.Image == deployed.Image
-	})
+	at := slices.IndexFunc(index.Releases, func(r v1alpha1.SchedulerRelease) bool { return isOf(deployed, &r) })
 	if at >= 0 {
 		c.deploy, err = newTarget(&index.Releases[at], deployed.Server)
 	}

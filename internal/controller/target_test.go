@@ -190,13 +190,56 @@ func TestReleasesOfAnObject(t *testing.T) {
 		"image":         {own("v1.24.3"), []v1alpha1.SchedulerRelease{{Minor: "1.24", Release: "v1.24.3", Image: "s:v1"}}},
 		"items":         {listed, listed.Releases.Items},
 		"not a release": {own("master"), nil},
+		"no image":      {v1alpha1.CustomSchedulerSpec{}, []v1alpha1.SchedulerRelease{{Minor: "1.30", Release: "v1.30.2"}}},
 	} {
-		got, err := (&reconciler{}).releases(t.Context(), &v1alpha1.CustomScheduler{Spec: c.spec})
+		got, err := (&reconciler{}).releases(t.Context(), &v1alpha1.CustomScheduler{Spec: c.spec},
+			Servers{"v1.30.2-eks-1", "v1.31.0"})
 		if (err == nil) != (c.want != nil) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err == nil && !cmp.Equal(c.want, got.Releases) {
 			t.Errorf("%s (-want +got):\n%s", name, cmp.Diff(c.want, got.Releases))
+		}
+	}
+}
+
+// An object that names no image follows the API servers with the release's own.
+func TestObjectWithoutAnImageFollowsTheAPIServers(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy, deployed string
+		deploy, waiting  string
+	}{
+		"first":          {deploy: "v1.30.2"},
+		"the same":       {deployed: "v1.30.2", deploy: "v1.30.2"},
+		"upgrade":        {deployed: "v1.29.1", deploy: "v1.30.2"},
+		"Manual":         {policy: v1alpha1.UpgradeManual, deployed: "v1.29.1", deploy: "v1.29.1", waiting: "v1.30.2"},
+		"Manual, before": {policy: v1alpha1.UpgradeManual, deploy: "v1.30.2"},
+	} {
+		object := &v1alpha1.CustomScheduler{}
+		object.Spec.UpgradePolicy = c.policy
+		if c.deployed != "" {
+			object.Status.Release = &v1alpha1.DeployedRelease{Server: c.deployed, Scheduler: c.deployed}
+		}
+		servers := Servers{"v1.30.2", "v1.30.2"}
+		index, err := (&reconciler{}).releases(t.Context(), object, servers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chosen, err := choose(object, index, servers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release := func(t *target) string {
+			if t == nil {
+				return ""
+			}
+			return t.Release
+		}
+		if release(chosen.deploy) != c.deploy || release(chosen.waiting) != c.waiting {
+			t.Errorf("%s: got deploy %q, waiting %q", name, release(chosen.deploy), release(chosen.waiting))
+		}
+		if made := requested(t, chosen.deploy, object); !made.Spec.UsesOwnImage() || made.Spec.Source.Branch != c.deploy {
+			t.Errorf("%s: the request has %+v, %+v", name, made.Spec.Image, made.Spec.Source)
 		}
 	}
 }

@@ -165,7 +165,7 @@ func (u *upgradeRun) describeAgain(ctx context.Context) error {
 	if err == nil {
 		again, u.gates, err = again.FitGates(u.target)
 	}
-	own := err == nil && again.UsesOwnImage() && deploy.UsesOwnImage(u.installed.Request)
+	own := err == nil && again.UsesOwnImage() && u.installed.Request.Spec.UsesOwnImage()
 	if err != nil || own || u.o.Spec.GivenImage() != "" {
 		u.again = again
 		return err

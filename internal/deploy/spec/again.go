@@ -97,7 +97,7 @@ func (s *Spec) RequiresSignature(recorded string) bool {
 }
 
 // UsesOwnImage reports whether the scheduler gets the release's own image.
-func (s *Spec) UsesOwnImage() bool { return deploy.UsesOwnImage(s.request) }
+func (s *Spec) UsesOwnImage() bool { return s.request.Spec.UsesOwnImage() }
 
 // ImageOfFile reports whether the file names the image by its release, so that each release and
 // each plugin set has its own tag.
