@@ -162,7 +162,7 @@ func (e *engine) simulate(
 			return nil, err
 		}
 		m := simulate.Simulation{Scenarios: scenarios, Snapshot: w.Snapshot, Timeout: e.timeout, Undecided: true,
-			Before: w.before}
+			Observer: w.observer}
 		result, err := m.Run(ctx, e.servers, p)
 		if err != nil {
 			return nil, err

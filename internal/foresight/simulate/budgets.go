@@ -46,7 +46,7 @@ func (b *budgets) add(kind *snapshot.Kind, version string, o map[string]any) err
 		return b.addBudget(version, o)
 	case "pods":
 		pod := &corev1.Pod{}
-		if err := convert(o, pod); err != nil {
+		if err := snapshot.Convert(o, pod); err != nil {
 			return err
 		}
 		if b.namespaces[pod.Namespace] && !report.IsFinished(pod) && pod.DeletionTimestamp == nil {
@@ -54,7 +54,7 @@ func (b *budgets) add(kind *snapshot.Kind, version string, o map[string]any) err
 				bound: pod.Spec.NodeName != ""})
 		}
 	case "replicasets.apps", "deployments.apps", "statefulsets.apps", "replicationcontrollers":
-		if err := convert(o, metadata); err != nil {
+		if err := snapshot.Convert(o, metadata); err != nil {
 			return err
 		}
 		if !b.namespaces[metadata.Namespace] {
@@ -67,7 +67,7 @@ func (b *budgets) add(kind *snapshot.Kind, version string, o map[string]any) err
 				Replicas *int `json:"replicas"`
 			} `json:"spec"`
 		}
-		if err := convert(o, &spec); err != nil {
+		if err := snapshot.Convert(o, &spec); err != nil {
 			return err
 		}
 		b.replicas[key] = 1 // by default
@@ -80,7 +80,7 @@ func (b *budgets) add(kind *snapshot.Kind, version string, o map[string]any) err
 
 func (b *budgets) addBudget(version string, o map[string]any) error {
 	found := budget{PodDisruptionBudget: &policyv1.PodDisruptionBudget{}}
-	if err := convert(o, found.PodDisruptionBudget); err != nil {
+	if err := snapshot.Convert(o, found.PodDisruptionBudget); err != nil {
 		return err
 	}
 	var err error

@@ -5,21 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/explain/collect"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
@@ -31,10 +26,14 @@ import (
 // Explain schedules one pod on the API server and observes the scheduler's decision about each
 // node. The log contains the scores. No release logs which plugins and extenders refuse a node:
 // Explain observes that with a profile for each plugin that filters, which gets the pod first, and
-// with recorders around the extenders.
-func (s *Server) Explain(ctx context.Context, o Options, namespace, pod string) (in *decision.Input, err error) {
+// with recorders around the extenders. If node is not empty, it finds changes that would make the
+// pod fit there.
+func (s *Server) Explain(
+	ctx context.Context, o Options, namespace, pod, node string,
+) (in *decision.Input, err error) {
 	o.Scenario = scenario.One(namespace, pod)
-	ob := &observer{namespace: namespace, pod: pod}
+	ob := &observer{namespace: namespace, pod: pod, node: node}
+	o.Observer = ob
 	if ob.recorder, err = extenders.StartRecorder(profiles.IsProbe); err != nil {
 		return nil, err
 	}
@@ -43,7 +42,7 @@ func (s *Server) Explain(ctx context.Context, o Options, namespace, pod string) 
 		defer cancel()
 		err = errors.Join(err, ob.recorder.Close(closing))
 	}()
-	result, err := s.run(ctx, o, ob)
+	result, err := s.Run(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -55,97 +54,70 @@ const (
 	closeTime = 5 * time.Second
 	// probeInterval is the interval at which a probe is read.
 	probeInterval = 20 * time.Millisecond
-	// defaultTime is the time limit for the scheduler to write its configuration.
-	defaultTime = time.Minute
 )
 
 // observer observes the scheduler's decision about one pod.
 type observer struct {
+	Unobserved
+	run            *Run
 	namespace, pod string
+	node           string
 	recorder       *extenders.Recorder
 	probed         *profiles.Probed
 	profile        string // the scheduler name of the pod
 	nodes          []string
 	filters        []decision.Filter
-	log            string
-	notes          []string
+	fixes          []decision.Fix
 }
 
-// prepare changes the scheduler's configuration, so that it can be observed.
-func (ob *observer) prepare(ctx context.Context, r *run, c *Configuration) error {
-	if len(r.waiting) == 0 && len(r.report.Unplaced) > 0 {
-		return problem.Invalidf("", "pod %s/%s is %s", ob.namespace, ob.pod, r.report.Unplaced[0].Reason)
+// Configure changes the scheduler's configuration, so that it can be observed.
+func (ob *observer) Configure(ctx context.Context, r *Run, c *Configuration) error {
+	ob.run = r
+	if len(r.Waiting) == 0 && len(r.Report.Unplaced) > 0 {
+		return problem.Invalidf("", "pod %s/%s is %s", ob.namespace, ob.pod, r.Report.Unplaced[0].Reason)
 	}
-	if len(r.waiting) != 1 {
+	if len(r.Waiting) != 1 {
 		return problem.Invalidf("`kubectl get pods -A` lists pods; one that has ended or is being deleted is not scheduled",
 			"the snapshot has no pod %s in namespace %s to schedule", ob.pod, ob.namespace)
 	}
-	pod, err := snapshot.Decode(r.waiting[0].Pod)
+	pod, err := snapshot.Decode(r.Waiting[0].Pod)
 	if err != nil {
-		return fmt.Errorf("read pod %s: %w", r.waiting[0].Key, err)
+		return fmt.Errorf("read pod %s: %w", r.Waiting[0].Key, err)
 	}
-	scenario.UseProfile(pod, c.Profiles, r.o.Scheduler.Request.Name)
+	scenario.UseProfile(pod, c.Profiles, r.Options.Scheduler.Request.Name)
 	var typed corev1.Pod
-	if err := convert(pod, &typed); err != nil {
+	if err := snapshot.Convert(pod, &typed); err != nil {
 		return err
 	}
 	if gates := typed.Spec.SchedulingGates; len(gates) > 0 {
 		return problem.Invalidf("the controller that set it has to remove it",
-			"pod %s has the scheduling gate %s: no scheduler examines it", r.waiting[0].Key, gates[0].Name)
+			"pod %s has the scheduling gate %s: no scheduler examines it", r.Waiting[0].Key, gates[0].Name)
 	}
 	ob.profile = cmp.Or(typed.Spec.SchedulerName, corev1.DefaultSchedulerName)
-	defaulted, err := writtenConfiguration(ctx, r, c)
+	defaulted, err := r.Complete(ctx, c)
 	if err != nil {
 		return err
 	}
 	ob.probed, err = profiles.Probe(profiles.ProbeRequest{
-		Configuration: c.YAML, Defaulted: defaulted, Release: r.o.Scheduler.Release, Profile: ob.profile,
+		Configuration: c.YAML, Defaulted: defaulted, Release: r.Options.Scheduler.Release, Profile: ob.profile,
 		Recorder: ob.recorder.URL, Verb: extenders.RecorderVerb,
 	})
 	if err != nil {
 		return err
 	}
-	ob.nodes, ob.log = slices.Sorted(maps.Keys(r.nodes)), schedulerLog(r.o.Dir)
+	ob.nodes = r.Nodes()
 	c.YAML = ob.probed.YAML
-	c.services = append(c.services, ob.recorder.Host())
+	c.Services = append(c.Services, ob.recorder.Host())
 	// Level 10 everywhere would log every answer from the API server.
 	c.Args = append(c.Args, "--vmodule=schedule_one=10,generic_scheduler=10,scheduler=10")
 	return nil
 }
 
-// writtenConfiguration returns the configuration as the scheduler has completed it with its
-// release's defaults.
-func writtenConfiguration(ctx context.Context, r *run, c *Configuration) (text []byte, err error) {
-	in := func(name string) string { return filepath.Join(r.o.Dir, name) }
-	s := &r.o.Scheduler
-	args := append([]string{"--secure-port=0", "--write-config-to=" + s.path(r.o.Dir, outputFile)}, c.Args...)
-	process, err := s.execute(ctx, r.o.Dir, in("defaults.log"), in(kubeconfigFile), c, args)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, process.Kill()) }()
-	limited, cancel := context.WithTimeout(ctx, defaultTime)
-	defer cancel()
-	select {
-	case <-process.Done():
-	case <-limited.Done():
-		return nil, fmt.Errorf("have the scheduler write its configuration: %w", limited.Err())
-	}
-	if text, err = process.output(r.o.Dir); err != nil || len(text) == 0 {
-		return nil, fmt.Errorf("have the scheduler write its configuration: %s", process.Tail())
-	}
-	return text, nil
-}
-
-// probe has each plugin that filters decide alone. The pods are named like the pod to explain, one
+// Ready has each plugin that filters decide alone. The pods are named like the pod to explain, one
 // after the other, so that plugins that count pods see the same as afterwards.
-func (ob *observer) probe(ctx context.Context, r *run, s *scheduler) error {
-	kube, err := kubernetes.NewForConfig(r.server.Config())
-	if err != nil {
-		return err
-	}
+func (ob *observer) Ready(ctx context.Context, r *Run) error {
 	for _, plugin := range ob.probed.Plugins {
-		condition, err := ob.probeOne(ctx, r, s, kube, plugin.Profile)
+		condition, err := ob.probeOne(ctx, r, plugin.Profile)
 		if err != nil {
 			return fmt.Errorf("examine the nodes with plugin %s: %w", plugin.Name, err)
 		}
@@ -167,22 +139,19 @@ func (ob *observer) probe(ctx context.Context, r *run, s *scheduler) error {
 }
 
 // awaitRefusal waits until the scheduler has written why it does not place the pod.
-func (ob *observer) awaitRefusal(ctx context.Context, s *scheduler,
-	kube kubernetes.Interface) (*corev1.PodCondition, error) {
+func (ob *observer) awaitRefusal(ctx context.Context, r *Run) (*corev1.PodCondition, error) {
 	for {
-		pod, err := kube.CoreV1().Pods(ob.namespace).Get(ctx, ob.pod, metav1.GetOptions{})
+		pod, err := r.Pod(ctx, ob.namespace, ob.pod)
 		if err != nil {
-			return nil, kubeapi.Explain("read pod "+ob.namespace+"/"+ob.pod, err)
+			return nil, err
 		}
 		for i := range pod.Status.Conditions {
 			if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 				return c, nil
 			}
 		}
-		select {
-		case <-s.process.Done():
-			return nil, fmt.Errorf("the scheduler ended: %s", s.process.Tail())
-		default:
+		if err := r.Scheduler.Ended(); err != nil {
+			return nil, err
 		}
 		if err := clock.Sleep(ctx, probeInterval); err != nil {
 			return nil, problem.Errorf("allow more with --timeout", "wait for the scheduler: %w", err)
@@ -190,16 +159,31 @@ func (ob *observer) awaitRefusal(ctx context.Context, s *scheduler,
 	}
 }
 
+// Scheduled finds changes that would make the pod fit on the node, from the simulation's objects.
+func (ob *observer) Scheduled(ctx context.Context, r *Run) error {
+	if ob.node == "" {
+		return nil
+	}
+	in, err := collect.Pod(ctx, r.Config(), ob.namespace, ob.pod, r.Session.Log)
+	if err != nil || in.Pod == nil {
+		return err
+	}
+	for _, f := range explain.Node(*in, ob.node) {
+		ob.fixes = append(ob.fixes, decision.Fix{By: f.By, Text: f.Text, Fix: f.Fix})
+	}
+	return nil
+}
+
 // input combines the observations with the run's result.
 func (ob *observer) input(result *report.Report) (*decision.Input, error) {
 	in := &decision.Input{
 		Namespace: ob.namespace, Pod: ob.pod, Release: result.Release, Scheduler: ob.profile,
 		Nodes: ob.nodes, Filters: ob.filters, Weights: ob.probed.Weights, ExtenderWeights: map[string]int64{},
-		Notes: ob.notes,
+		Notes: ob.run.Scheduler.Notes, Fixes: ob.fixes,
 	}
-	log, err := os.Open(ob.log)
+	log, err := ob.run.Log()
 	if err != nil {
-		return nil, fmt.Errorf("read the log of the scheduler: %w", err)
+		return nil, err
 	}
 	defer log.Close()
 	if in.Scores, err = decision.ParseLog(log, ob.namespace, ob.pod); err != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -27,20 +26,17 @@ const (
 )
 
 // probeOne makes the scheduler refuse the pod with a profile that never places it.
-func (ob *observer) probeOne(ctx context.Context, r *run, s *scheduler, kube kubernetes.Interface,
-	profile string) (*corev1.PodCondition, error) {
-	var owned []string
-	err := r.eachDeferred(r.waiting[0], func(kind *snapshot.Kind, _ string, o map[string]any) error {
-		key, err := kind.Key(o)
-		owned = append(owned, key[strings.LastIndex(key, "/")+1:])
-		return err
-	})
+func (ob *observer) probeOne(ctx context.Context, r *Run, profile string) (*corev1.PodCondition, error) {
+	owned, err := r.Owned(r.Waiting[0])
 	if err != nil {
 		return nil, err
 	}
 	for settle := firstSettleTime; ; settle *= 4 {
-		condition, err := ob.tryOne(ctx, r, s, kube, profile, settle)
-		named := func(name string) bool { return strings.Contains(condition.Message, name) }
+		condition, err := ob.tryOne(ctx, r, profile, settle)
+		named := func(o scenario.Object) bool {
+			_, name := scenario.NameOf(o.Fields)
+			return strings.Contains(condition.Message, name)
+		}
 		if err != nil || settle > mostSettleTime/4 || !slices.ContainsFunc(owned, named) {
 			return condition, err
 		}
@@ -48,58 +44,61 @@ func (ob *observer) probeOne(ctx context.Context, r *run, s *scheduler, kube kub
 }
 
 // tryOne creates the pod for a profile, waits until the scheduler has refused it, and deletes it.
-func (ob *observer) tryOne(ctx context.Context, r *run, s *scheduler, kube kubernetes.Interface, profile string,
+func (ob *observer) tryOne(ctx context.Context, r *Run, profile string,
 	settle time.Duration) (*corev1.PodCondition, error) {
-	w := r.waiting[0]
+	w := r.Waiting[0]
+	owned, err := r.Owned(w)
+	if err != nil {
+		return nil, err
+	}
 	pod, err := snapshot.Decode(w.Pod)
 	if err != nil {
 		return nil, fmt.Errorf("read pod %s: %w", w.Key, err)
 	}
 	scenario.UseProfile(pod, nil, profile)
-	if len(r.deferred[w.UID]) > 0 && len(ob.nodes) > 0 {
-		release, err := ob.hold(ctx, r, s)
+	if len(owned) > 0 && len(ob.nodes) > 0 {
+		release, err := ob.hold(ctx, r)
 		if err != nil {
 			return nil, err
 		}
 		defer release()
-		if err := ob.createHeld(ctx, r, pod, settle); err != nil {
+		if err := ob.createHeld(ctx, r, pod, owned, settle); err != nil {
 			return nil, err
 		}
 		release()
-	} else if err := r.createPod(ctx, pod); err != nil {
+	} else if err := r.CreatePod(ctx, pod); err != nil {
 		return nil, err
 	}
-	condition, err := ob.awaitRefusal(ctx, s, kube)
+	condition, err := ob.awaitRefusal(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	err = r.eachDeferred(w, func(kind *snapshot.Kind, version string, o map[string]any) error {
-		return r.loader.Delete(ctx, kind, version, o)
-	})
-	if err != nil {
-		return nil, err
+	for _, o := range owned {
+		if err := r.Loader.Delete(ctx, o.Kind, o.Version, o.Fields); err != nil {
+			return nil, err
+		}
 	}
-	return condition, r.deletePod(ctx, pod)
+	return condition, r.DeletePod(ctx, pod)
 }
 
 // createHeld creates the pod and the objects that it owns, and gives the scheduler time to receive
 // them.
-func (ob *observer) createHeld(ctx context.Context, r *run, pod map[string]any, settle time.Duration) error {
-	if err := r.createPod(ctx, pod); err != nil {
+func (ob *observer) createHeld(ctx context.Context, r *Run, pod map[string]any, owned []scenario.Object,
+	settle time.Duration) error {
+	if err := r.CreatePod(ctx, pod); err != nil {
 		return err
 	}
-	err := r.eachDeferred(r.waiting[0], func(kind *snapshot.Kind, version string, o map[string]any) error {
-		return r.loader.Create(ctx, kind, version, o)
-	})
-	if err != nil {
-		return err
+	for _, o := range owned {
+		if err := r.Loader.Create(ctx, o.Kind, o.Version, o.Fields); err != nil {
+			return err
+		}
 	}
 	return clock.Sleep(ctx, settle)
 }
 
 // hold makes the scheduler wait for the recorder's answer about another pod, until release is
 // called. It schedules one pod after the other.
-func (ob *observer) hold(ctx context.Context, r *run, s *scheduler) (release func(), err error) {
+func (ob *observer) hold(ctx context.Context, r *Run) (release func(), err error) {
 	pod := map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": ob.namespace,
 			"name": "pmk-sched-explain-hold"},
@@ -108,15 +107,15 @@ func (ob *observer) hold(ctx context.Context, r *run, s *scheduler) (release fun
 		},
 	}
 	called, release := ob.recorder.Hold(ob.probed.Unfiltered)
-	if err := r.createPod(ctx, scenario.MarkCreated(pod)); err != nil {
+	if err := r.CreatePod(ctx, scenario.MarkCreated(pod)); err != nil {
 		release()
 		return nil, err
 	}
 	select {
 	case <-called:
-		err = r.deletePod(ctx, pod) // it is not tried again
-	case <-s.process.Done():
-		err = fmt.Errorf("the scheduler ended: %s", s.process.Tail())
+		err = r.DeletePod(ctx, pod) // it is not tried again
+	case <-r.Scheduler.Done():
+		err = r.Scheduler.Ended()
 	case <-ctx.Done():
 		err = problem.Errorf("allow more with --timeout", "wait for the scheduler: %w", ctx.Err())
 	}
@@ -125,9 +124,4 @@ func (ob *observer) hold(ctx context.Context, r *run, s *scheduler) (release fun
 		return nil, err
 	}
 	return release, nil
-}
-
-func (r *run) deletePod(ctx context.Context, pod map[string]any) error {
-	pods, version := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
-	return r.loader.Delete(ctx, pods, version, pod)
 }

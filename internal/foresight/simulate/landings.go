@@ -11,15 +11,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/preemption"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -28,11 +23,8 @@ import (
 // landings places one pod after the other, each in the snapshot's state: the pod is removed
 // afterwards, and its victims are created again.
 type landings struct {
-	r        *run
-	s        *scheduler
-	cluster  *preemption.Cluster
-	kube     kubernetes.Interface
-	metadata metadata.Interface
+	r       *Run
+	cluster *preemption.Cluster
 	// pods are the pods with a node, by namespace and name, and their nodes. Leaving are the pods that
 	// are being deleted in the snapshot, and holding counts the pods that take room.
 	pods    map[string]string
@@ -44,29 +36,19 @@ type landings struct {
 // (pkg/scheduler/backend/cache/cache.go, earlier internal/cache: each second).
 const cacheRefresh = 1100 * time.Millisecond
 
-func newLandings(ctx context.Context, r *run, s *scheduler, cluster *preemption.Cluster) (l *landings, err error) {
-	l = &landings{r: r, s: s, cluster: cluster, pods: map[string]string{}, leaving: map[string]bool{}}
-	if l.kube, err = kubernetes.NewForConfig(r.server.Config()); err != nil {
-		return nil, err
-	}
-	if l.metadata, err = metadata.NewForConfig(r.server.Config()); err != nil {
-		return nil, err
-	}
-	bound := metav1.ListOptions{FieldSelector: "spec.nodeName!=", Limit: pageSize}
-	for page, err := range kubeapi.Pages(ctx, l.kube.CoreV1().Pods(metav1.NamespaceAll).List, bound) {
-		if err != nil {
-			return nil, kubeapi.Explain("read the pods", err)
+// landingInterval is the interval at which a landing pod is read.
+const landingInterval = 20 * time.Millisecond
+
+func newLandings(ctx context.Context, r *Run, cluster *preemption.Cluster) (*landings, error) {
+	l := &landings{r: r, cluster: cluster, pods: map[string]string{}, leaving: map[string]bool{}}
+	return l, r.EachPod(ctx, "spec.nodeName!=", func(pod *corev1.Pod) error {
+		key := pod.Namespace + "/" + pod.Name
+		l.pods[key], l.leaving[key] = pod.Spec.NodeName, pod.DeletionTimestamp != nil
+		if HoldsNode(pod) {
+			l.holding++
 		}
-		for i := range page.Items {
-			pod := &page.Items[i]
-			key := pod.Namespace + "/" + pod.Name
-			l.pods[key], l.leaving[key] = pod.Spec.NodeName, pod.DeletionTimestamp != nil
-			if holdsNode(pod) {
-				l.holding++
-			}
-		}
-	}
-	return l, nil
+		return nil
+	})
 }
 
 // land has the scheduler place a pod of a class, the index-th one.
@@ -81,8 +63,8 @@ func (l *landings) land(
 		landing.Requests[string(name)] = quantity.String()
 	}
 	pod := l.newPod(index, class, landing.Requests)
-	scenario.UseProfile(pod, l.s.profiles, l.r.o.Scheduler.Request.Name)
-	if err := l.r.createPod(ctx, pod); err != nil {
+	l.r.UseProfile(pod)
+	if err := l.r.CreatePod(ctx, pod); err != nil {
 		return nil, err
 	}
 	_, name := scenario.NameOf(pod)
@@ -91,7 +73,7 @@ func (l *landings) land(
 		return nil, err
 	}
 	if landing.Node = decided.Spec.NodeName; landing.Node == "" {
-		landing.Reason = reason(decided)
+		landing.Reason = Reason(decided)
 	}
 	var gone []string
 	if landing.Node != "" || decided.Status.NominatedNodeName != "" {
@@ -103,13 +85,13 @@ func (l *landings) land(
 		namespace, victim, _ := strings.Cut(key, "/")
 		landing.Evicted = append(landing.Evicted, l.cluster.Victim(namespace, victim, l.pods[key], budgets))
 	}
-	return landing, l.restore(ctx, name, landing.Node != "", gone)
+	return landing, l.restore(ctx, pod, landing.Node != "", gone)
 }
 
 // newPod returns a pod of a class without any constraint but its requests.
 func (l *landings) newPod(index int, class *preemption.Class, requests map[string]string) map[string]any {
 	name := "landing-" + strconv.Itoa(index)
-	for l.r.pods[metav1.NamespaceDefault+"/"+name] {
+	for l.r.HasPod(metav1.NamespaceDefault + "/" + name) {
 		name += "-x"
 	}
 	given := map[string]any{}
@@ -141,11 +123,11 @@ func (l *landings) newPod(index int, class *preemption.Class, requests map[strin
 // await waits until the scheduler has decided about a pod: it is bound, or refused without a
 // nomination, or the scheduler waits for something that does not happen here.
 func (l *landings) await(ctx context.Context, name string) (*corev1.Pod, error) {
-	idle, next := 0, time.Now().Add(pollInterval)
+	idle, next := 0, time.Now().Add(PollInterval)
 	for {
-		pod, err := l.kube.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
+		pod, err := l.r.Pod(ctx, metav1.NamespaceDefault, name)
 		if err != nil {
-			return nil, kubeapi.Explain("read pod "+metav1.NamespaceDefault+"/"+name, err)
+			return nil, err
 		}
 		if pod.Spec.NodeName != "" {
 			return pod, nil
@@ -153,24 +135,19 @@ func (l *landings) await(ctx context.Context, name string) (*corev1.Pod, error) 
 		refused := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
 		})
-		if refused && pod.Status.NominatedNodeName == "" || idle >= stablePolls {
+		if refused && pod.Status.NominatedNodeName == "" || idle >= StablePolls {
 			return pod, nil
 		}
-		select {
-		case <-l.s.process.Done():
-			return nil, fmt.Errorf("the scheduler ended: %s", l.s.process.Tail())
-		default:
+		if err := l.r.Scheduler.Ended(); err != nil {
+			return nil, err
 		}
 		if refused && time.Now().After(next) {
-			next = time.Now().Add(pollInterval)
-			text, err := l.s.read(ctx)
-			if m := parseMetrics(text, l.s.cacheSize); err == nil && m.active == 0 {
-				idle++
-			} else {
+			next = time.Now().Add(PollInterval)
+			if idle++; !l.r.Scheduler.IsIdle(ctx) {
 				idle = 0
 			}
 		}
-		if err := clock.Sleep(ctx, probeInterval); err != nil {
+		if err := clock.Sleep(ctx, landingInterval); err != nil {
 			return nil, problem.Errorf("allow more with --timeout", "wait for the scheduler: %w", err)
 		}
 	}
@@ -184,7 +161,7 @@ func (l *landings) missing(ctx context.Context) ([]string, error) {
 		if err != nil || !ending {
 			return gone, err
 		}
-		if err := clock.Sleep(ctx, probeInterval); err != nil {
+		if err := clock.Sleep(ctx, landingInterval); err != nil {
 			return nil, fmt.Errorf("wait for evicted pods: %w", err)
 		}
 	}
@@ -194,16 +171,13 @@ func (l *landings) missing(ctx context.Context) ([]string, error) {
 // evicted.
 func (l *landings) compare(ctx context.Context) (gone []string, ending bool, err error) {
 	left := map[string]bool{}
-	pods := l.metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"})
-	for page, err := range kubeapi.Pages(ctx, pods.List, metav1.ListOptions{Limit: pageSize}) {
-		if err != nil {
-			return nil, false, kubeapi.Explain("read the pods", err)
-		}
-		for i := range page.Items {
-			key := page.Items[i].Namespace + "/" + page.Items[i].Name
-			left[key] = true
-			ending = ending || page.Items[i].DeletionTimestamp != nil && !l.leaving[key]
-		}
+	err = l.r.EachPodMetadata(ctx, func(o *metav1.ObjectMeta) {
+		key := o.Namespace + "/" + o.Name
+		left[key] = true
+		ending = ending || o.DeletionTimestamp != nil && !l.leaving[key]
+	})
+	if err != nil {
+		return nil, false, err
 	}
 	for key := range l.pods {
 		if !left[key] {
@@ -215,15 +189,12 @@ func (l *landings) compare(ctx context.Context) (gone []string, ending bool, err
 }
 
 // restore removes the pod and creates its victims again.
-func (l *landings) restore(ctx context.Context, name string, placed bool, gone []string) error {
-	now := int64(0)
-	err := l.kube.CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, name,
-		metav1.DeleteOptions{GracePeriodSeconds: &now})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return kubeapi.Explain("delete pod "+metav1.NamespaceDefault+"/"+name, err)
+func (l *landings) restore(ctx context.Context, pod map[string]any, placed bool, gone []string) error {
+	if err := l.r.DeletePod(ctx, pod); err != nil {
+		return err
 	}
 	if len(gone) > 0 {
-		err := l.r.o.Snapshot.Each(func(kind *snapshot.Kind, version string, o map[string]any) error {
+		err := l.r.Options.Snapshot.Each(func(kind *snapshot.Kind, version string, o map[string]any) error {
 			if kind.Name != "Pod" {
 				return nil
 			}
@@ -231,11 +202,11 @@ func (l *landings) restore(ctx context.Context, name string, placed bool, gone [
 			if err != nil || !slices.Contains(gone, key) {
 				return err
 			}
-			if o, _, err = l.r.admit(ctx, kind, version, o); err != nil {
+			if o, _, err = l.r.Admit(ctx, kind, version, o); err != nil {
 				return err
 			}
-			o, _ = l.r.o.Scenario.Apply(kind, o)
-			return l.r.loader.Create(ctx, kind, version, o)
+			o, _ = l.r.Options.Scenario.Apply(kind, o)
+			return l.r.Loader.Create(ctx, kind, version, o)
 		})
 		if err != nil {
 			return err
@@ -247,5 +218,5 @@ func (l *landings) restore(ctx context.Context, name string, placed bool, gone [
 	if err := clock.Sleep(ctx, cacheRefresh); err != nil {
 		return err
 	}
-	return l.s.awaitCache(ctx, l.r.usage.Nodes, l.holding)
+	return l.r.Scheduler.AwaitCache(ctx, l.r.NodeCount(), l.holding)
 }

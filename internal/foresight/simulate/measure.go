@@ -32,35 +32,48 @@ func measure(
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	o.Scheduler, o.Scenario, o.Dir = p.Scheduler, scenario.Running(), dir
-	o.admits = true // the pods of the workload
-	if err := o.readClasses(); err != nil {
-		return nil, nil, err
-	}
-	server, err := startServer(ctx, s, p, dir, o.firstClasses(), serverGCPercent)
+	o.AdmitsMore, o.GCPercent = true, serverGCPercent
+	server, err := StartServer(ctx, s, p, &o)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	r := server.newRun(o, nil)
-	if err := r.s.Step("create the nodes", func() error { return r.createObjects(ctx, w.Objects) }); err != nil {
+	m := &measurement{}
+	if err := s.Step("create the nodes", func() error { return m.load(ctx, server, o, w.Objects) }); err != nil {
 		return nil, nil, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	bounded, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	if len(w.Before) > 0 {
-		if _, err := r.measure(bounded, w.Before); err != nil {
+		if _, err := m.measure(bounded, w.Before); err != nil {
 			return nil, nil, err
 		}
 	}
-	sample, err = r.measure(bounded, w.Measured)
-	return sample, r.notes, err
+	sample, err = m.measure(bounded, w.Measured)
+	return sample, m.notes(), err
 }
 
-// createObjects loads the snapshot, and creates namespaces and nodes.
-func (r *run) createObjects(ctx context.Context, objects []map[string]any) error {
-	if err := r.load(ctx); err != nil {
+// measurement measures a scheduler in one run.
+type measurement struct {
+	*Run
+	// nodes is the number of nodes.
+	nodes int
+}
+
+// notes are the measured scheduler's differences from a deployed one.
+func (m *measurement) notes() []string {
+	if m.Scheduler == nil {
+		return nil
+	}
+	return m.Scheduler.Notes
+}
+
+// load loads the snapshot, and creates namespaces and nodes.
+func (m *measurement) load(ctx context.Context, server *Server, o Options, objects []map[string]any) (err error) {
+	if m.Run, err = server.Load(ctx, o); err != nil {
 		return err
 	}
+	m.nodes = m.NodeCount()
 	kinds := snapshot.Kinds()
 	for _, o := range objects {
 		apiVersion, _ := o["apiVersion"].(string)
@@ -70,20 +83,20 @@ func (r *run) createObjects(ctx context.Context, objects []map[string]any) error
 			return problem.Invalidf("use v1 Node and Namespace", "cannot create %s %s", apiVersion, name)
 		}
 		if kind.Name == "Node" {
-			r.addedNodes++
+			m.nodes++
 		}
-		if err := r.loader.Add(ctx, kind, version, o); err != nil {
+		if err := m.Loader.Add(ctx, kind, version, o); err != nil {
 			return err
 		}
 	}
-	return r.loader.Wait(ctx)
+	return m.Loader.Wait(ctx)
 }
 
 // createPods creates pods for the scheduler, several at the same time.
-func (r *run) createPods(ctx context.Context, all []map[string]any) error {
+func (m *measurement) createPods(ctx context.Context, all []map[string]any) error {
 	pods, version := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
 	for _, pod := range all {
-		pod, refused, err := r.admit(ctx, pods, version, pod) // scheduler_perf describes priorities
+		pod, refused, err := m.Admit(ctx, pods, version, pod) // scheduler_perf describes priorities
 		switch {
 		case err != nil:
 			return err
@@ -91,53 +104,43 @@ func (r *run) createPods(ctx context.Context, all []map[string]any) error {
 			namespace, name := scenario.NameOf(pod)
 			return problem.Invalidf("", "pod %s/%s: the API server refuses it: %s", namespace, name, refused)
 		}
-		scenario.UseProfile(pod, nil, r.o.Scheduler.Request.Name)
-		if err := r.loader.Add(ctx, pods, version, pod); err != nil {
+		scenario.UseProfile(pod, nil, m.Options.Scheduler.Request.Name)
+		if err := m.Loader.Add(ctx, pods, version, pod); err != nil {
 			return err
 		}
 	}
-	return r.loader.Wait(ctx)
+	return m.Loader.Wait(ctx)
 }
 
 // measure creates pods, and runs the scheduler until it has decided about all of them.
-func (r *run) measure(ctx context.Context, pods []map[string]any) (sample *bench.Sample, err error) {
-	err = r.s.Step(fmt.Sprintf("create %d pods", len(pods)), func() error { return r.createPods(ctx, pods) })
+func (m *measurement) measure(ctx context.Context, pods []map[string]any) (sample *bench.Sample, err error) {
+	err = m.Session.Step(fmt.Sprintf("create %d pods", len(pods)), func() error { return m.createPods(ctx, pods) })
 	if err != nil {
 		return nil, err
 	}
-	err = r.s.Step(fmt.Sprintf("schedule %d pods", len(pods)), func() (err error) {
-		sample, err = r.scheduleAll(ctx, pods)
+	err = m.Session.Step(fmt.Sprintf("schedule %d pods", len(pods)), func() (err error) {
+		sample, err = m.scheduleAll(ctx, pods)
 		return err
 	})
 	return sample, err
 }
 
 // scheduleAll runs the scheduler.
-func (r *run) scheduleAll(ctx context.Context, pods []map[string]any) (sample *bench.Sample, err error) {
-	actors, stopActors := context.WithCancel(ctx)
-	defer stopActors()
+func (m *measurement) scheduleAll(ctx context.Context, pods []map[string]any) (sample *bench.Sample, err error) {
 	binds := newBinds(pods)
-	wait, err := kubelet.Start(actors, r.server.Config(), kubelet.Options{Log: r.s.Log, Bound: binds.note})
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		stopActors()
-		wait()
-	}()
-	s, err := r.startScheduler(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	if err := s.awaitDecisions(ctx, len(pods)); err != nil {
-		return nil, err
-	}
-	text, err := s.read(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read metrics of the scheduler: %w", err)
-	}
-	return &bench.Sample{Bound: binds.times(), Pods: len(pods), Nodes: r.usage.Nodes + r.addedNodes, Metrics: text}, nil
+	actors := kubelet.Options{Log: m.Session.Log, Bound: binds.note}
+	err = m.WithScheduler(ctx, actors, func() error {
+		if err := m.Scheduler.AwaitDecisions(ctx, len(pods)); err != nil {
+			return err
+		}
+		text, err := m.Scheduler.Metrics(ctx)
+		if err != nil {
+			return fmt.Errorf("read metrics of the scheduler: %w", err)
+		}
+		sample = &bench.Sample{Bound: binds.times(), Pods: len(pods), Nodes: m.nodes, Metrics: text}
+		return nil
+	})
+	return sample, err
 }
 
 // binds are the times at which waiting pods were bound.

@@ -24,14 +24,14 @@ type NeededRequest struct {
 // Needed returns the number of nodes that the pending pods need from each template, by simulations
 // with different node numbers. The cluster is only read, and not at all with a file.
 func Needed(ctx context.Context, s *session.Session, r NeededRequest) (result *report.Needed, err error) {
-	in, err := r.open(ctx, s, "needed")
+	in, err := r.Open(ctx, s, "needed")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, in.close()) }()
-	p := in.programs
+	defer func() { err = errors.Join(err, in.Close()) }()
+	p := in.Programs
 	run := func(ctx context.Context, sc scenario.Scenario) (*report.Report, error) {
-		return in.servers.Run(ctx, p, Options{Scenario: sc, Snapshot: in.snapshot, Timeout: r.Timeout})
+		return in.Servers.Run(ctx, p, Options{Scenario: sc, Snapshot: in.Snapshot, Timeout: r.Timeout})
 	}
 	result = &report.Needed{
 		Release: p.Scheduler.Release.String(), Scheduler: p.Scheduler.Request.Name, Programs: p.Origins,

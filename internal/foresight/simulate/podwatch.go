@@ -144,25 +144,22 @@ func (w *podWatch) removed() map[string]string {
 
 // await waits until done returns true, which is called after each change, and at least once in a
 // while.
-func (w *podWatch) await(ctx context.Context, s *scheduler, done func(idle bool) bool) error {
-	tick := time.NewTicker(pollInterval)
+func (w *podWatch) await(ctx context.Context, s *Running, done func(idle bool) bool) error {
+	tick := time.NewTicker(PollInterval)
 	defer tick.Stop()
 	idle := 0
 	for {
-		if done(idle >= stablePolls) {
+		if done(idle >= StablePolls) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.process.Done():
-			return fmt.Errorf("the scheduler ended: %s", s.process.Tail())
+		case <-s.Done():
+			return s.Ended()
 		case <-w.changed:
 		case <-tick.C:
-			text, err := s.read(ctx)
-			if m := parseMetrics(text, s.cacheSize); err == nil && m.active == 0 {
-				idle++
-			} else {
+			if idle++; !s.IsIdle(ctx) {
 				idle = 0
 			}
 		}

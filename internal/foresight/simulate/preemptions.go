@@ -28,27 +28,27 @@ type PreemptionRequest struct {
 func Preemptions(
 	ctx context.Context, s *session.Session, r PreemptionRequest,
 ) (result *preemption.Result, err error) {
-	in, err := r.open(ctx, s, "preemptions")
+	in, err := r.Open(ctx, s, "preemptions")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, in.close()) }()
-	o := Options{Snapshot: in.snapshot, Timeout: r.Timeout}
-	server, err := in.servers.prepare(ctx, in.programs, &o)
+	defer func() { err = errors.Join(err, in.Close()) }()
+	o := Options{Snapshot: in.Snapshot, Timeout: r.Timeout}
+	server, err := in.Servers.Prepare(ctx, in.Programs, &o)
 	if err != nil {
 		return nil, err
 	}
 	if result, err = server.Preemptions(ctx, o, r.Requests); err != nil {
 		return nil, err
 	}
-	result.Programs = in.programs.Origins
-	for _, skipped := range in.snapshot.Header.Skipped {
+	result.Programs = in.Programs.Origins
+	for _, skipped := range in.Snapshot.Header.Skipped {
 		switch skipped.Resource {
 		case "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy", "replicasets.apps":
 			result.Unknown = append(result.Unknown, "the snapshot has no "+skipped.Resource+": "+skipped.Reason)
 		}
 	}
-	result.Notes = append(result.Notes, consistencyNotes(in.snapshot.Header)...)
+	result.Notes = append(result.Notes, ConsistencyNotes(in.Snapshot.Header)...)
 	return result, nil
 }
 
@@ -65,20 +65,7 @@ func (s *Server) Preemptions(
 	result := cluster.Analyze()
 	o.Scenario = scenario.Running()
 	o.Scenario.Name = "preemptions"
-	o.then = func(ctx context.Context, r *run, s *scheduler) error {
-		l, err := newLandings(ctx, r, s, cluster)
-		if err != nil {
-			return err
-		}
-		for i := range result.Classes {
-			landing, err := l.land(ctx, i, &result.Classes[i], requests, result.Budgets)
-			if err != nil {
-				return err
-			}
-			result.Landings = append(result.Landings, *landing)
-		}
-		return nil
-	}
+	o.Observer = &lander{cluster: cluster, result: result, requests: requests}
 	report, err := s.Run(ctx, o)
 	if err != nil {
 		return nil, err
@@ -88,6 +75,32 @@ func (s *Server) Preemptions(
 	return result, nil
 }
 
+// lander has the scheduler place a pod in each class.
+type lander struct {
+	Unobserved
+	cluster  *preemption.Cluster
+	result   *preemption.Result
+	requests corev1.ResourceList
+}
+
+// Scheduled adds the landings to the result.
+func (a *lander) Scheduled(ctx context.Context, r *Run) error {
+	ctx, cancel := r.Bounded(ctx)
+	defer cancel()
+	l, err := newLandings(ctx, r, a.cluster)
+	if err != nil {
+		return err
+	}
+	for i := range a.result.Classes {
+		landing, err := l.land(ctx, i, &a.result.Classes[i], a.requests, a.result.Budgets)
+		if err != nil {
+			return err
+		}
+		a.result.Landings = append(a.result.Landings, *landing)
+	}
+	return nil
+}
+
 // readCluster reads the objects that decide about evictions.
 func readCluster(objects capture.Objects) (*preemption.Cluster, error) {
 	c := &preemption.Cluster{}
@@ -95,25 +108,25 @@ func readCluster(objects capture.Objects) (*preemption.Cluster, error) {
 		switch kind.GroupResource() {
 		case "priorityclasses.scheduling.k8s.io":
 			class := &schedulingv1.PriorityClass{}
-			if err := convert(o, class); err != nil {
+			if err := snapshot.Convert(o, class); err != nil {
 				return err
 			}
 			c.AddClass(class)
 		case "poddisruptionbudgets.policy":
 			budget := &policyv1.PodDisruptionBudget{}
-			if err := convert(o, budget); err != nil {
+			if err := snapshot.Convert(o, budget); err != nil {
 				return err
 			}
 			c.AddBudget(budget, version == "v1beta1")
 		case "replicasets.apps":
 			owned := &metav1.PartialObjectMetadata{}
-			if err := convert(o, owned); err != nil {
+			if err := snapshot.Convert(o, owned); err != nil {
 				return err
 			}
 			c.AddReplicaSet(&owned.ObjectMeta)
 		case "pods":
 			pod := &corev1.Pod{}
-			if err := convert(o, pod); err != nil {
+			if err := snapshot.Convert(o, pod); err != nil {
 				return err
 			}
 			c.AddPod(pod)

@@ -3,7 +3,6 @@ package simulate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -54,8 +53,8 @@ func Replay(ctx context.Context, s *session.Session, r ReplayRequest) (result *r
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	o := Options{Timeout: r.Timeout}
-	server, err := servers.prepare(ctx, p, &o)
+	o := Options{Timeout: r.Timeout, Snapshot: recording}
+	server, err := servers.Prepare(ctx, p, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +83,7 @@ func (s *Server) Replay(
 		return nil, err
 	}
 	d := newReplayer(history, recording, length, step, prices)
-	o.Snapshot, o.Scenario = recording, scenario.Replay()
-	o.then = func(ctx context.Context, r *run, sched *scheduler) error {
-		return r.s.Step(fmt.Sprintf("replay %s", length.Round(time.Second)), func() error { return d.run(ctx, r, sched) })
-	}
+	o.Snapshot, o.Scenario, o.Observer = recording, scenario.Replay(), d
 	begin := time.Now()
 	rep, err := s.Run(ctx, o)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -101,7 +97,7 @@ func (s *Server) Replay(
 	result.Release, result.Scheduler, result.WallSeconds = rep.Release, rep.Scheduler, time.Since(begin).Seconds()
 	result.Notes = slices.Concat(result.Notes, rep.Notes, h.Notes)
 	if h.Source == snapshot.FromCluster {
-		result.Notes = append(result.Notes, consistencyNotes(&h)...)
+		result.Notes = append(result.Notes, ConsistencyNotes(&h)...)
 	}
 	return result, nil
 }
@@ -126,7 +122,7 @@ func record(history *replay.History, e archive.Event, begin bool) error {
 	switch e.Kind.Name {
 	case "Node":
 		node := &corev1.Node{}
-		if err := convert(e.Object, node); err != nil {
+		if err := snapshot.Convert(e.Object, node); err != nil {
 			return err
 		}
 		if e.Gone {
@@ -136,7 +132,7 @@ func record(history *replay.History, e archive.Event, begin bool) error {
 		}
 	case "Pod":
 		pod := &corev1.Pod{}
-		if err := convert(e.Object, pod); err != nil {
+		if err := snapshot.Convert(e.Object, pod); err != nil {
 			return err
 		}
 		switch {

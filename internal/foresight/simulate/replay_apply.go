@@ -48,7 +48,7 @@ func (d *replayer) apply(
 	}
 	if changed {
 		d.freed = true
-		err = d.r.loader.Wait(ctx)
+		err = d.r.Loader.Wait(ctx)
 	}
 	return changed, arrivals, err
 }
@@ -69,7 +69,7 @@ func isReplayed(kind *snapshot.Kind) bool {
 func (d *replayer) change(ctx context.Context, e archive.Event, removed *[]string) error {
 	if e.Kind.Name != "Node" {
 		if e.Gone {
-			return d.r.loader.Delete(ctx, e.Kind, e.Version, e.Object)
+			return d.r.Loader.Delete(ctx, e.Kind, e.Version, e.Object)
 		}
 		if e.Kind.Name == "PersistentVolumeClaim" { // it is bound here for the pods of the replay
 			delete(e.Object, "status")
@@ -77,15 +77,15 @@ func (d *replayer) change(ctx context.Context, e archive.Event, removed *[]strin
 				delete(spec, "volumeName")
 			}
 		}
-		return d.r.loader.Add(ctx, e.Kind, e.Version, e.Object)
+		return d.r.Loader.Add(ctx, e.Kind, e.Version, e.Object)
 	}
 	node := &corev1.Node{}
-	if err := convert(e.Object, node); err != nil {
+	if err := snapshot.Convert(e.Object, node); err != nil {
 		return err
 	}
 	if !e.Gone {
 		d.tally.SetNode(node)
-		return d.r.loader.Add(ctx, e.Kind, e.Version, e.Object)
+		return d.r.Loader.Add(ctx, e.Kind, e.Version, e.Object)
 	}
 	d.tally.RemoveNode(node.Name)
 	for key, p := range d.running {
@@ -95,14 +95,14 @@ func (d *replayer) change(ctx context.Context, e archive.Event, removed *[]strin
 			*removed = append(*removed, key)
 		}
 	}
-	return d.r.loader.Delete(ctx, e.Kind, e.Version, e.Object)
+	return d.r.Loader.Delete(ctx, e.Kind, e.Version, e.Object)
 }
 
 // arrive returns the pod in an event if it has just come and is to be scheduled. A static pod is
 // created.
 func (d *replayer) arrive(ctx context.Context, e archive.Event) (*replayed, error) {
 	pod := &corev1.Pod{}
-	if err := convert(e.Object, pod); err != nil {
+	if err := snapshot.Convert(e.Object, pod); err != nil {
 		return nil, err
 	}
 	id := replay.ID(pod)
@@ -119,9 +119,9 @@ func (d *replayer) arrive(ctx context.Context, e archive.Event) (*replayed, erro
 	if action == scenario.Keep {
 		d.tally.Waiting++
 		d.place(p, pod.Spec.NodeName, e.At, false)
-		return nil, d.r.createPod(ctx, o)
+		return nil, d.r.CreatePod(ctx, o)
 	}
-	if scenario.UseProfile(o, d.s.profiles, d.r.o.Scheduler.Request.Name) {
+	if d.r.UseProfile(o) {
 		d.others++
 	}
 	text, err := snapshot.Encode(o)

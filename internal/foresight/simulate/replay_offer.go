@@ -41,18 +41,18 @@ func (d *replayer) offer(ctx context.Context, offered []*replayed) error {
 	for _, p := range offered {
 		pod, err := snapshot.Decode(p.queued.Pod)
 		if err == nil {
-			err = d.r.appendPod(ctx, pod, false)
+			err = d.r.AppendPod(ctx, pod)
 		}
 		if err != nil {
 			return fmt.Errorf("create pod %s: %w", p.key, err)
 		}
 	}
-	if err := d.r.loader.Send(ctx); err != nil {
+	if err := d.r.Loader.Send(ctx); err != nil {
 		return err
 	}
 	undecided := slices.Clone(offered)
 	gone := map[string]string{}
-	err := d.watch.await(ctx, d.s, func(idle bool) bool {
+	err := d.watch.await(ctx, d.r.Scheduler, func(idle bool) bool {
 		maps.Copy(gone, d.watch.removed())
 		undecided = slices.DeleteFunc(undecided, func(p *replayed) bool {
 			state, there := d.watch.get(p.key)
@@ -121,15 +121,11 @@ func (d *replayer) remove(ctx context.Context, pods []string) error {
 	if len(pods) == 0 {
 		return nil
 	}
-	keys := make([]string, 0, len(pods))
-	for _, key := range pods {
-		keys = append(keys, "pods/"+key)
-	}
-	if err := d.r.server.Remove(ctx, keys); err != nil {
-		return fmt.Errorf("remove %d pods: %w", len(keys), err)
+	if err := d.r.RemovePods(ctx, pods); err != nil {
+		return err
 	}
 	others := map[string]string{}
-	err := d.watch.await(ctx, d.s, func(bool) bool {
+	err := d.watch.await(ctx, d.r.Scheduler, func(bool) bool {
 		left := slices.ContainsFunc(pods, func(key string) bool {
 			_, there := d.watch.get(key)
 			return there

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
@@ -27,6 +25,7 @@ const (
 // replayer replays a recording. Waiting pods are on the API server only while the scheduler decides
 // about them: otherwise it would wait, in real time, before it tries one again.
 type replayer struct {
+	Unobserved
 	history   *replay.History
 	recording *capture.Recording
 	// step is the part of the recording that is applied together.
@@ -37,8 +36,7 @@ type replayer struct {
 	result       *replay.Result
 	now          time.Duration
 
-	r     *run
-	s     *scheduler
+	r     *Run
 	watch *podWatch
 	// arrived are the IDs of pods that have come, and running and waiting the pods by namespace and
 	// name.
@@ -76,12 +74,18 @@ func newReplayer(
 	}
 }
 
-// run replays the recording after its snapshot was loaded and its pending pods were scheduled.
-func (d *replayer) run(ctx context.Context, r *run, s *scheduler) (err error) {
-	d.r, d.s = r, s
+// Scheduled replays the recording after its snapshot was loaded and its pending pods were scheduled.
+func (d *replayer) Scheduled(ctx context.Context, r *Run) error {
+	d.r = r
+	ctx, cancel := r.Bounded(ctx)
+	defer cancel()
+	return r.Session.Step(fmt.Sprintf("replay %s", d.length.Round(time.Second)), func() error { return d.replay(ctx) })
+}
+
+func (d *replayer) replay(ctx context.Context) (err error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	if d.watch, err = watchPods(watching, r.server.Config()); err != nil {
+	if d.watch, err = watchPods(watching, d.r.Config()); err != nil {
 		return err
 	}
 	d.steps = replay.NewSteps(d.step, func(g replay.Group[archive.Event]) error { return d.group(ctx, g) })
@@ -101,15 +105,11 @@ func (d *replayer) run(ctx context.Context, r *run, s *scheduler) (err error) {
 
 // begin takes over the nodes and pods in the snapshot.
 func (d *replayer) begin(ctx context.Context) error {
-	kube, err := kubernetes.NewForConfig(d.r.server.Config())
-	if err != nil {
-		return err
-	}
-	if err := eachNode(ctx, kube, d.tally.SetNode); err != nil {
+	if err := d.r.EachNode(ctx, d.tally.SetNode); err != nil {
 		return err
 	}
 	queued := map[string]scenario.Waiting{}
-	for _, w := range d.r.waiting {
+	for _, w := range d.r.Waiting {
 		w.Created = d.nextPlace() // they are in order
 		queued[w.Key] = w
 	}
@@ -134,7 +134,7 @@ func (d *replayer) begin(ctx context.Context) error {
 			d.result.Evicted = append(d.result.Evicted, evictedAt(p, 0))
 		}
 	}
-	for _, e := range d.r.report.Evicted {
+	for _, e := range d.r.Report.Evicted {
 		if life := d.history.Current(e.Namespace + "/" + e.Name); life != nil {
 			d.result.Evicted = append(d.result.Evicted, evictedAt(&replayed{Life: life, node: e.Node}, 0))
 		}
@@ -230,7 +230,7 @@ func (d *replayer) group(ctx context.Context, g replay.Group[archive.Event]) err
 func (d *replayer) progress(at time.Duration) {
 	tenth := func(t time.Duration) int64 { return int64(t * 10 / max(d.length, 1)) }
 	if tenth(at) > tenth(d.now) {
-		d.r.s.Note(fmt.Sprintf("replayed %s of %s", at.Round(time.Second), d.length.Round(time.Second)))
+		d.r.Session.Note(fmt.Sprintf("replayed %s of %s", at.Round(time.Second), d.length.Round(time.Second)))
 	}
 }
 
@@ -264,7 +264,7 @@ func (d *replayer) finish() *replay.Result {
 			Unplaced: report.Unplaced{Namespace: p.Namespace, Name: p.Name, Reason: p.reason}})
 	}
 	if d.others > 0 {
-		result.Notes = append(result.Notes, d.r.noProfile(d.others))
+		result.Notes = append(result.Notes, d.r.NoProfile(d.others))
 	}
 	if preempted := result.Recorded.Evicted; preempted > 0 {
 		result.Notes = append(result.Notes, fmt.Sprintf("%d pods were evicted by the scheduler in the recording: here they run "+

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
@@ -81,9 +79,9 @@ type Simulation struct {
 	Prices    []report.Price
 	// Removals also simulates that drained nodes are removed, if one of their pods has no node before.
 	Removals bool
-	// Undecided and Before are as in [Options], for each scenario.
+	// Undecided and Observer are as in [Options], for each scenario.
 	Undecided bool
-	Before    func(ctx context.Context, cfg *rest.Config) error
+	Observer  Observer
 }
 
 func (m Simulation) compileAndRun(
@@ -98,10 +96,13 @@ func (m Simulation) compileAndRun(
 
 // Run runs the scenarios.
 func (m Simulation) Run(ctx context.Context, servers *Servers, p Programs) (result *report.Report, err error) {
-	o := Options{Snapshot: m.Snapshot, Timeout: m.Timeout, Undecided: m.Undecided, Before: m.Before}
+	if m.Observer == nil {
+		m.Observer = Unobserved{}
+	}
+	o := Options{Snapshot: m.Snapshot, Timeout: m.Timeout, Undecided: m.Undecided}
 	var steps []*report.Report
 	for i, sc := range m.Scenarios {
-		o.Scenario, o.After, o.admits = sc, nil, false
+		o.Scenario, o.Observer, o.admits = sc, m.Observer, false
 		if err := o.readClasses(); err != nil {
 			return nil, err
 		}
@@ -111,14 +112,14 @@ func (m Simulation) Run(ctx context.Context, servers *Servers, p Programs) (resu
 				return nil, err
 			}
 			defer func() { err = errors.Join(err, next.Close()) }()
-			o.After = func(ctx context.Context, cfg *rest.Config) error { return next.Read(ctx, servers.s, cfg) }
+			o.Observer = stateReader{Observer: o.Observer, next: next}
 		}
 		step, err := servers.Run(ctx, p, o)
 		if err != nil {
 			return nil, err
 		}
 		if m.Removals && sc.Removal != nil && len(step.Unplaced) > 0 {
-			o.Scenario, o.After = *sc.Removal, nil
+			o.Scenario, o.Observer = *sc.Removal, m.Observer
 			removed, err := servers.Run(ctx, p, o)
 			if err != nil {
 				return nil, err
@@ -139,9 +140,23 @@ func (m Simulation) Run(ctx context.Context, servers *Servers, p Programs) (resu
 		result.Notes = append(result.Notes, "this pmk-sched does not know "+release.String()+": the rules of "+
 			release.Nearest()+" were used")
 	}
-	result.Notes = append(result.Notes, consistencyNotes(m.Snapshot.Header)...)
+	result.Notes = append(result.Notes, ConsistencyNotes(m.Snapshot.Header)...)
 	if slices.ContainsFunc(m.Scenarios, func(s scenario.Scenario) bool { return len(s.Workloads) > 0 }) {
 		result.Notes = append(result.Notes, admissionNotes(m.Snapshot.Header)...)
 	}
 	return result, nil
+}
+
+// stateReader reads the state after a scenario, for the next one.
+type stateReader struct {
+	Observer
+	next *capture.State
+}
+
+// Scheduled reads the state.
+func (s stateReader) Scheduled(ctx context.Context, r *Run) error {
+	if err := s.Observer.Scheduled(ctx, r); err != nil {
+		return err
+	}
+	return s.next.Read(ctx, r.Session, r.Config())
 }
