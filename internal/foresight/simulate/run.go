@@ -104,7 +104,7 @@ func (r *Run) Log() (*os.File, error) {
 	return log, nil
 }
 
-// Bounded returns a context that ends with the time that the scheduler has to decide about all pods.
+// Bounded returns a context that ends with the time that the scheduler has for all pods.
 func (r *Run) Bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, r.deadline)
 }

@@ -2,9 +2,9 @@
 // controllers and kubelets, loads the snapshot, runs the scheduler itself, and reads the pods'
 // nodes.
 //
-// A [Run] does that once, for one scenario; an [Observer] follows it. Package scenario decides which
-// pods are scheduled, load creates the objects, kubelet replaces kubelets and volume controllers,
-// and report contains the result.
+// A [Run] does that once, for one scenario, and an [Observer] follows it. Package scenario decides
+// which pods are scheduled, load creates the objects, kubelet replaces kubelets and volume
+// controllers, and report contains the result.
 package simulate
 
 import (

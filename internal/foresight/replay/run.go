@@ -1,4 +1,6 @@
-package simulate
+// Package replay runs a scheduler on a cluster's recording in virtual time: the lives of pods, the
+// order of recorded changes and pod ends, and the cluster's use over time.
+package replay
 
 import (
 	"context"
@@ -11,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -26,8 +28,8 @@ const (
 	shortestStep  = time.Second
 )
 
-// ReplayRequest describes how to replay a recording.
-type ReplayRequest struct {
+// Request describes how to replay a recording.
+type Request struct {
 	Scheduler pack.Scheduler
 	// File is the recording's path.
 	File string
@@ -38,44 +40,45 @@ type ReplayRequest struct {
 	Prices  []report.Price
 }
 
-// Replay runs a scheduler on a recording in virtual time. No cluster is used.
-func Replay(ctx context.Context, s *session.Session, r ReplayRequest) (result *replay.Result, err error) {
+// Run runs a scheduler on a recording in virtual time. No cluster is used.
+func Run(ctx context.Context, s *session.Session, r Request) (result *Result, err error) {
 	recording, err := capture.OpenRecording(r.File)
 	if err != nil {
 		return nil, err
 	}
-	p, err := Compile(ctx, s, r.Scheduler, &recording.Header)
+	p, err := simulate.Compile(ctx, s, r.Scheduler, &recording.Header)
 	if err != nil {
 		return nil, err
 	}
-	servers, err := NewServers(s, "replay")
+	servers, err := simulate.NewServers(s, "replay")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	o := Options{Timeout: r.Timeout, Snapshot: recording}
+	o := simulate.Options{Timeout: r.Timeout, Snapshot: recording}
 	server, err := servers.Prepare(ctx, p, &o)
 	if err != nil {
 		return nil, err
 	}
-	if result, err = server.Replay(ctx, o, recording, r.Step, r.Prices); err != nil {
+	if result, err = On(ctx, s, server, o, recording, r.Step, r.Prices); err != nil {
 		return nil, err
 	}
 	result.Programs = p.Origins
 	return result, nil
 }
 
-// Replay replays a recording with the scheduler in the options.
-func (s *Server) Replay(
-	ctx context.Context, o Options, recording *capture.Recording, step time.Duration, prices []report.Price,
-) (*replay.Result, error) {
+// On replays a recording on an API server, with the scheduler in the options.
+func On(
+	ctx context.Context, s *session.Session, server *simulate.Server, o simulate.Options, recording *capture.Recording,
+	step time.Duration, prices []report.Price,
+) (*Result, error) {
 	h := recording.Header
 	length := time.Duration(h.Recording.Seconds * float64(time.Second))
 	if step <= 0 {
 		step = max(length/defaultGroups, shortestStep)
 	}
-	var history *replay.History
-	err := s.s.Step("read the recording", func() (err error) {
+	var history *History
+	err := s.Step("read the recording", func() (err error) {
 		history, err = readHistory(recording, length, prices)
 		return err
 	})
@@ -85,7 +88,7 @@ func (s *Server) Replay(
 	d := newReplayer(history, recording, length, step, prices)
 	o.Snapshot, o.Scenario, o.Observer = recording, scenario.Replay(), d
 	begin := time.Now()
-	rep, err := s.Run(ctx, o)
+	rep, err := server.Run(ctx, o)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = problem.Errorf("allow more with --timeout, or make --step longer", "replay %s of %s: %w",
 			d.now.Round(time.Second), length.Round(time.Second), err)
@@ -97,7 +100,7 @@ func (s *Server) Replay(
 	result.Release, result.Scheduler, result.WallSeconds = rep.Release, rep.Scheduler, time.Since(begin).Seconds()
 	result.Notes = slices.Concat(result.Notes, rep.Notes, h.Notes)
 	if h.Source == snapshot.FromCluster {
-		result.Notes = append(result.Notes, ConsistencyNotes(&h)...)
+		result.Notes = append(result.Notes, simulate.ConsistencyNotes(&h)...)
 	}
 	return result, nil
 }
@@ -105,8 +108,8 @@ func (s *Server) Replay(
 // readHistory reads the lives of a recording's pods.
 func readHistory(
 	recording *capture.Recording, length time.Duration, prices []report.Price,
-) (*replay.History, error) {
-	history := replay.NewHistory(length, prices)
+) (*History, error) {
+	history := NewHistory(length, prices)
 	err := recording.Each(func(kind *snapshot.Kind, _ string, o map[string]any) error {
 		return record(history, archive.Event{Kind: kind, Object: o}, true)
 	})
@@ -118,7 +121,7 @@ func readHistory(
 }
 
 // record adds an object from the snapshot, or a change, to a history.
-func record(history *replay.History, e archive.Event, begin bool) error {
+func record(history *History, e archive.Event, begin bool) error {
 	switch e.Kind.Name {
 	case "Node":
 		node := &corev1.Node{}
@@ -147,8 +150,8 @@ func record(history *replay.History, e archive.Event, begin bool) error {
 	return nil
 }
 
-// unknownOfReplay are facts that no replay knows.
-func unknownOfReplay() []string {
+// unknown are facts that no replay knows.
+func unknown() []string {
 	return []string{
 		"reactions of controllers: an evicted pod is not created again, and a pod that was created because another one was " +
 			"evicted in the recording arrives here, too",

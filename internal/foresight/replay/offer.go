@@ -1,4 +1,4 @@
-package simulate
+package replay
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -100,8 +99,8 @@ func (d *replayer) evict(key, node string) {
 	d.result.Evicted = append(d.result.Evicted, evictedAt(p, d.now))
 }
 
-func evictedAt(p *replayed, at time.Duration) replay.Evicted {
-	return replay.Evicted{Seconds: at.Seconds(),
+func evictedAt(p *replayed, at time.Duration) Evicted {
+	return Evicted{Seconds: at.Seconds(),
 		Placement: report.Placement{Namespace: p.Namespace, Name: p.Name, Node: p.node}}
 }
 

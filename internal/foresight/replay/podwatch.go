@@ -1,4 +1,4 @@
-package simulate
+package replay
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 )
 
 // podWatch knows a scheduler's decisions about the pods on an API server.
@@ -144,12 +146,12 @@ func (w *podWatch) removed() map[string]string {
 
 // await waits until done returns true, which is called after each change, and at least once in a
 // while.
-func (w *podWatch) await(ctx context.Context, s *Running, done func(idle bool) bool) error {
-	tick := time.NewTicker(PollInterval)
+func (w *podWatch) await(ctx context.Context, s *simulate.Running, done func(idle bool) bool) error {
+	tick := time.NewTicker(simulate.PollInterval)
 	defer tick.Stop()
 	idle := 0
 	for {
-		if done(idle >= StablePolls) {
+		if done(idle >= simulate.StablePolls) {
 			return nil
 		}
 		select {

@@ -1,4 +1,4 @@
-package simulate
+package replay
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -105,13 +104,13 @@ func (d *replayer) arrive(ctx context.Context, e archive.Event) (*replayed, erro
 	if err := snapshot.Convert(e.Object, pod); err != nil {
 		return nil, err
 	}
-	id := replay.ID(pod)
+	id := ID(pod)
 	l := d.history.Life(id)
-	if e.Gone || l == nil || d.arrived[id] || replay.IsGated(pod) || report.IsFinished(pod) {
+	if e.Gone || l == nil || d.arrived[id] || IsGated(pod) || report.IsFinished(pod) {
 		return nil, nil //nolint:nilnil // nothing arrives
 	}
 	d.arrived[id] = true
-	p := &replayed{Life: l, key: replay.Key(pod)}
+	p := &replayed{Life: l, key: Key(pod)}
 	if affinity := pod.Spec.Affinity; affinity != nil {
 		p.follows = affinity.PodAffinity != nil
 	}

@@ -1,10 +1,11 @@
-package simulate
+package replay
 
 import (
 	"context"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 )
 
 // mostEventDelay bounds the wait for events, which the scheduler writes some time after it evicts.
@@ -23,7 +24,7 @@ func (d *replayer) nameEvictors(ctx context.Context) error {
 		if d.nameEvictorsFrom(by) || time.Since(began) > mostEventDelay {
 			return nil
 		}
-		if err := clock.Sleep(ctx, PollInterval); err != nil {
+		if err := clock.Sleep(ctx, simulate.PollInterval); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package simulate
+package replay
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
@@ -25,18 +25,18 @@ const (
 // replayer replays a recording. Waiting pods are on the API server only while the scheduler decides
 // about them: otherwise it would wait, in real time, before it tries one again.
 type replayer struct {
-	Unobserved
-	history   *replay.History
+	simulate.Unobserved
+	history   *History
 	recording *capture.Recording
 	// step is the part of the recording that is applied together.
 	length, step time.Duration
-	steps        *replay.Steps[archive.Event]
-	tally        *replay.Tally
-	series       *replay.Series
-	result       *replay.Result
+	steps        *Steps[archive.Event]
+	tally        *Tally
+	series       *Series
+	result       *Result
 	now          time.Duration
 
-	r     *Run
+	r     *simulate.Run
 	watch *podWatch
 	// arrived are the IDs of pods that have come, and running and waiting the pods by namespace and
 	// name.
@@ -53,7 +53,7 @@ type replayer struct {
 
 // replayed is a pod in the replay.
 type replayed struct {
-	*replay.Life
+	*Life
 	key, node string
 	// queued is the pod with its place in the queue.
 	queued scenario.Waiting
@@ -63,19 +63,19 @@ type replayed struct {
 }
 
 func newReplayer(
-	history *replay.History, recording *capture.Recording, length, step time.Duration, prices []report.Price,
+	history *History, recording *capture.Recording, length, step time.Duration, prices []report.Price,
 ) *replayer {
-	tally := replay.NewTally(prices)
+	tally := NewTally(prices)
 	return &replayer{
 		history: history, recording: recording, length: length, step: step, tally: tally,
-		series:  replay.NewSeries(tally, length),
-		result:  &replay.Result{Seconds: length.Seconds(), StepSeconds: step.Seconds(), Unknown: unknownOfReplay()},
+		series:  NewSeries(tally, length),
+		result:  &Result{Seconds: length.Seconds(), StepSeconds: step.Seconds(), Unknown: unknown()},
 		arrived: map[string]bool{}, running: map[string]*replayed{}, waiting: map[string]*replayed{},
 	}
 }
 
-// Scheduled replays the recording after its snapshot was loaded and its pending pods were scheduled.
-func (d *replayer) Scheduled(ctx context.Context, r *Run) error {
+// Scheduled replays the recording when its snapshot is loaded and its pending pods are scheduled.
+func (d *replayer) Scheduled(ctx context.Context, r *simulate.Run) error {
 	d.r = r
 	ctx, cancel := r.Bounded(ctx)
 	defer cancel()
@@ -88,7 +88,7 @@ func (d *replayer) replay(ctx context.Context) (err error) {
 	if d.watch, err = watchPods(watching, d.r.Config()); err != nil {
 		return err
 	}
-	d.steps = replay.NewSteps(d.step, func(g replay.Group[archive.Event]) error { return d.group(ctx, g) })
+	d.steps = NewSteps(d.step, func(g Group[archive.Event]) error { return d.group(ctx, g) })
 	if err := d.begin(ctx); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (d *replayer) place(p *replayed, node string, at time.Duration, decided boo
 	default:
 		d.result.OtherNode++
 		d.result.Differences = append(d.result.Differences,
-			replay.Difference{Namespace: p.Namespace, Name: p.Name, Recorded: p.Node, Node: node})
+			Difference{Namespace: p.Namespace, Name: p.Name, Recorded: p.Node, Node: node})
 	}
 }
 
@@ -191,7 +191,7 @@ func (d *replayer) leave(p *replayed) {
 }
 
 // group applies a group, and has the scheduler decide.
-func (d *replayer) group(ctx context.Context, g replay.Group[archive.Event]) error {
+func (d *replayer) group(ctx context.Context, g Group[archive.Event]) error {
 	d.series.Advance(g.At)
 	d.progress(g.At)
 	d.now = g.At
@@ -253,14 +253,14 @@ func (d *replayer) end(ids []string) (removed []string) {
 }
 
 // finish returns the result.
-func (d *replayer) finish() *replay.Result {
+func (d *replayer) finish() *Result {
 	result := d.result
 	result.Recorded = d.history.Outcome()
 	result.Replayed = d.series.Outcome(d.waits)
 	o := &result.Replayed
 	o.Arrived, o.Placed, o.Ended, o.Evicted = result.Recorded.Arrived, len(d.waits), d.ended, len(result.Evicted)
 	for _, p := range d.waiting {
-		result.Unplaced = append(result.Unplaced, replay.Unplaced{Since: p.Arrived.Seconds(),
+		result.Unplaced = append(result.Unplaced, Unplaced{Since: p.Arrived.Seconds(),
 			Unplaced: report.Unplaced{Namespace: p.Namespace, Name: p.Name, Reason: p.reason}})
 	}
 	if d.others > 0 {
