@@ -11,7 +11,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/preemption"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 )
 
 func simulatePreemptionsCommand(u *ui) *cli.Command {
@@ -29,7 +28,7 @@ func simulatePreemptionsCommand(u *ui) *cli.Command {
 			timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"), outputFlag(""),
 		),
 		Action: func(c *cli.Context) error {
-			var r simulate.PreemptionRequest
+			var r preemption.Request
 			var err error
 			if r.Requests, err = parseRequests(c.String("requests")); err != nil {
 				return err
@@ -37,7 +36,7 @@ func simulatePreemptionsCommand(u *ui) *cli.Command {
 			if r.Input, err = readInput(c, u); err != nil {
 				return err
 			}
-			result, err := simulate.Preemptions(c.Context, u.session, r)
+			result, err := preemption.Run(c.Context, u.session, r)
 			if err != nil {
 				return err
 			}

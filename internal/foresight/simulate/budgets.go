@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/pmk-sched/pmk-sched/internal/foresight/preemption"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/kubelet"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -141,7 +140,7 @@ func (b *budgets) list() []kubelet.Budget {
 // rule needs the scale, their controllers' replicas (getExpectedScale in
 // pkg/controller/disruption/disruption.go). Pods without a controller do not count then.
 func (b *budgets) expected(of *budget, pods []budgetPod) int {
-	if !preemption.NeedsScale(&of.Spec) {
+	if !kubelet.NeedsScale(&of.Spec) {
 		return len(pods)
 	}
 	running := map[string]int{} // pods of controllers

@@ -1,4 +1,4 @@
-package simulate
+package preemption
 
 import (
 	"context"
@@ -10,35 +10,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/preemption"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 )
 
-// PreemptionRequest describes the scheduler and the objects for [Preemptions].
-type PreemptionRequest struct {
-	Input
+// Request describes the scheduler and the objects.
+type Request struct {
+	simulate.Input
 	// Requests of the pods that are tried. If it is empty, these are typical for each class's pods.
 	Requests corev1.ResourceList
 }
 
-// Preemptions returns who can evict whom, and has the scheduler place a pod in each class. The
-// cluster is only read, and not at all with a file.
-func Preemptions(
-	ctx context.Context, s *session.Session, r PreemptionRequest,
-) (result *preemption.Result, err error) {
+// Run returns who can evict whom, and has the scheduler place a pod in each class. The cluster is
+// only read, and not at all with a file.
+func Run(ctx context.Context, s *session.Session, r Request) (result *Result, err error) {
 	in, err := r.Open(ctx, s, "preemptions")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	o := Options{Snapshot: in.Snapshot, Timeout: r.Timeout}
+	o := simulate.Options{Snapshot: in.Snapshot, Timeout: r.Timeout}
 	server, err := in.Servers.Prepare(ctx, in.Programs, &o)
 	if err != nil {
 		return nil, err
 	}
-	if result, err = server.Preemptions(ctx, o, r.Requests); err != nil {
+	if result, err = runOn(ctx, server, o, r.Requests); err != nil {
 		return nil, err
 	}
 	result.Programs = in.Programs.Origins
@@ -48,25 +46,25 @@ func Preemptions(
 			result.Unknown = append(result.Unknown, "the snapshot has no "+skipped.Resource+": "+skipped.Reason)
 		}
 	}
-	result.Notes = append(result.Notes, ConsistencyNotes(in.Snapshot.Header)...)
+	result.Notes = append(result.Notes, simulate.ConsistencyNotes(in.Snapshot.Header)...)
 	return result, nil
 }
 
-// Preemptions runs the scheduler in the options on their objects, and has it place a pod in each
-// class, each in the snapshot's state. Pods have the given requests or, if there are none, those of
-// a typical pod in the class.
-func (s *Server) Preemptions(
-	ctx context.Context, o Options, requests corev1.ResourceList,
-) (*preemption.Result, error) {
+// runOn runs the scheduler in the options on their objects, and has it place a pod in each class,
+// each in the snapshot's state. Pods have the given requests or, if there are none, those of a
+// typical pod in the class.
+func runOn(
+	ctx context.Context, server *simulate.Server, o simulate.Options, requests corev1.ResourceList,
+) (*Result, error) {
 	cluster, err := readCluster(o.Snapshot)
 	if err != nil {
 		return nil, err
 	}
-	result := cluster.Analyze()
+	result := cluster.analyze()
 	o.Scenario = scenario.Running()
 	o.Scenario.Name = "preemptions"
 	o.Observer = &lander{cluster: cluster, result: result, requests: requests}
-	report, err := s.Run(ctx, o)
+	report, err := server.Run(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -77,14 +75,14 @@ func (s *Server) Preemptions(
 
 // lander has the scheduler place a pod in each class.
 type lander struct {
-	Unobserved
-	cluster  *preemption.Cluster
-	result   *preemption.Result
+	simulate.Unobserved
+	cluster  *cluster
+	result   *Result
 	requests corev1.ResourceList
 }
 
 // Scheduled adds the landings to the result.
-func (a *lander) Scheduled(ctx context.Context, r *Run) error {
+func (a *lander) Scheduled(ctx context.Context, r *simulate.Run) error {
 	ctx, cancel := r.Bounded(ctx)
 	defer cancel()
 	l, err := newLandings(ctx, r, a.cluster)
@@ -102,8 +100,8 @@ func (a *lander) Scheduled(ctx context.Context, r *Run) error {
 }
 
 // readCluster reads the objects that decide about evictions.
-func readCluster(objects capture.Objects) (*preemption.Cluster, error) {
-	c := &preemption.Cluster{}
+func readCluster(objects capture.Objects) (*cluster, error) {
+	c := &cluster{}
 	err := objects.Each(func(kind *snapshot.Kind, version string, o map[string]any) error {
 		switch kind.GroupResource() {
 		case "priorityclasses.scheduling.k8s.io":
@@ -111,25 +109,25 @@ func readCluster(objects capture.Objects) (*preemption.Cluster, error) {
 			if err := snapshot.Convert(o, class); err != nil {
 				return err
 			}
-			c.AddClass(class)
+			c.addClass(class)
 		case "poddisruptionbudgets.policy":
 			budget := &policyv1.PodDisruptionBudget{}
 			if err := snapshot.Convert(o, budget); err != nil {
 				return err
 			}
-			c.AddBudget(budget, version == "v1beta1")
+			c.addBudget(budget, version == "v1beta1")
 		case "replicasets.apps":
 			owned := &metav1.PartialObjectMetadata{}
 			if err := snapshot.Convert(o, owned); err != nil {
 				return err
 			}
-			c.AddReplicaSet(&owned.ObjectMeta)
+			c.addReplicaSet(&owned.ObjectMeta)
 		case "pods":
 			pod := &corev1.Pod{}
 			if err := snapshot.Convert(o, pod); err != nil {
 				return err
 			}
-			c.AddPod(pod)
+			c.addPod(pod)
 		}
 		return nil
 	})

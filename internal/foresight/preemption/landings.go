@@ -1,4 +1,4 @@
-package simulate
+package preemption
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/preemption"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
@@ -23,8 +23,8 @@ import (
 // landings places one pod after the other, each in the snapshot's state: the pod is removed
 // afterwards, and its victims are created again.
 type landings struct {
-	r       *Run
-	cluster *preemption.Cluster
+	r       *simulate.Run
+	cluster *cluster
 	// pods are the pods with a node, by namespace and name, and their nodes. Leaving are the pods that
 	// are being deleted in the snapshot, and holding counts the pods that take room.
 	pods    map[string]string
@@ -39,12 +39,12 @@ const cacheRefresh = 1100 * time.Millisecond
 // landingInterval is the interval at which a landing pod is read.
 const landingInterval = 20 * time.Millisecond
 
-func newLandings(ctx context.Context, r *Run, cluster *preemption.Cluster) (*landings, error) {
+func newLandings(ctx context.Context, r *simulate.Run, cluster *cluster) (*landings, error) {
 	l := &landings{r: r, cluster: cluster, pods: map[string]string{}, leaving: map[string]bool{}}
 	return l, r.EachPod(ctx, "spec.nodeName!=", func(pod *corev1.Pod) error {
 		key := pod.Namespace + "/" + pod.Name
 		l.pods[key], l.leaving[key] = pod.Spec.NodeName, pod.DeletionTimestamp != nil
-		if HoldsNode(pod) {
+		if simulate.HoldsNode(pod) {
 			l.holding++
 		}
 		return nil
@@ -53,11 +53,11 @@ func newLandings(ctx context.Context, r *Run, cluster *preemption.Cluster) (*lan
 
 // land has the scheduler place a pod of a class, the index-th one.
 func (l *landings) land(
-	ctx context.Context, index int, class *preemption.Class, requests corev1.ResourceList, budgets []preemption.Budget,
-) (*preemption.Landing, error) {
-	landing := &preemption.Landing{Class: class.Name, Requests: map[string]string{}, Evicted: []preemption.Victim{}}
+	ctx context.Context, index int, class *Class, requests corev1.ResourceList, budgets []Budget,
+) (*Landing, error) {
+	landing := &Landing{Class: class.Name, Requests: map[string]string{}, Evicted: []Victim{}}
 	if len(requests) == 0 {
-		requests, landing.Pods = l.cluster.Requests(class.Name)
+		requests, landing.Pods = l.cluster.requests(class.Name)
 	}
 	for name, quantity := range requests {
 		landing.Requests[string(name)] = quantity.String()
@@ -73,7 +73,7 @@ func (l *landings) land(
 		return nil, err
 	}
 	if landing.Node = decided.Spec.NodeName; landing.Node == "" {
-		landing.Reason = Reason(decided)
+		landing.Reason = simulate.Reason(decided)
 	}
 	var gone []string
 	if landing.Node != "" || decided.Status.NominatedNodeName != "" {
@@ -83,13 +83,13 @@ func (l *landings) land(
 	}
 	for _, key := range gone {
 		namespace, victim, _ := strings.Cut(key, "/")
-		landing.Evicted = append(landing.Evicted, l.cluster.Victim(namespace, victim, l.pods[key], budgets))
+		landing.Evicted = append(landing.Evicted, l.cluster.victim(namespace, victim, l.pods[key], budgets))
 	}
 	return landing, l.restore(ctx, pod, landing.Node != "", gone)
 }
 
 // newPod returns a pod of a class without any constraint but its requests.
-func (l *landings) newPod(index int, class *preemption.Class, requests map[string]string) map[string]any {
+func (l *landings) newPod(index int, class *Class, requests map[string]string) map[string]any {
 	name := "landing-" + strconv.Itoa(index)
 	for l.r.HasPod(metav1.NamespaceDefault + "/" + name) {
 		name += "-x"
@@ -108,7 +108,7 @@ func (l *landings) newPod(index int, class *preemption.Class, requests map[strin
 		"containers": []any{map[string]any{"name": "main", "image": "landing", "resources": resources}},
 		"priority":   json.Number(strconv.Itoa(int(class.Value))),
 	}
-	if class.Name != preemption.NoClass {
+	if class.Name != NoClass {
 		spec["priorityClassName"] = class.Name
 	}
 	if class.Never {
@@ -123,7 +123,7 @@ func (l *landings) newPod(index int, class *preemption.Class, requests map[strin
 // await waits until the scheduler has decided about a pod: it is bound, or refused without a
 // nomination, or the scheduler waits for something that does not happen here.
 func (l *landings) await(ctx context.Context, name string) (*corev1.Pod, error) {
-	idle, next := 0, time.Now().Add(PollInterval)
+	idle, next := 0, time.Now().Add(simulate.PollInterval)
 	for {
 		pod, err := l.r.Pod(ctx, metav1.NamespaceDefault, name)
 		if err != nil {
@@ -135,14 +135,14 @@ func (l *landings) await(ctx context.Context, name string) (*corev1.Pod, error) 
 		refused := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
 		})
-		if refused && pod.Status.NominatedNodeName == "" || idle >= StablePolls {
+		if refused && pod.Status.NominatedNodeName == "" || idle >= simulate.StablePolls {
 			return pod, nil
 		}
 		if err := l.r.Scheduler.Ended(); err != nil {
 			return nil, err
 		}
 		if refused && time.Now().After(next) {
-			next = time.Now().Add(PollInterval)
+			next = time.Now().Add(simulate.PollInterval)
 			if idle++; !l.r.Scheduler.IsIdle(ctx) {
 				idle = 0
 			}
