@@ -1,4 +1,4 @@
-package simulate
+package bench
 
 import (
 	"context"
@@ -10,15 +10,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/bench"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 )
 
-// BenchRequest describes a measurement.
-type BenchRequest struct {
-	Input
+// Request describes a measurement.
+type Request struct {
+	simulate.Input
 	// Nodes is the number of identical nodes. If it is 0, the snapshot's nodes are used.
 	Nodes int
 	// Pods is the number of identical pods to schedule. Instead, Workload is a scheduler_perf file,
@@ -29,10 +29,10 @@ type BenchRequest struct {
 	Samples int
 }
 
-// Bench measures how fast schedulers bind pods. The cluster is only read, and not at all with a
+// Run measures how fast schedulers bind pods. The cluster is only read, and not at all with a
 // file or with identical nodes.
-func Bench(ctx context.Context, s *session.Session, r BenchRequest) (_ *bench.Result, err error) {
-	w := bench.Alike(r.Nodes, r.Pods)
+func Run(ctx context.Context, s *session.Session, r Request) (_ *Result, err error) {
+	w := Alike(r.Nodes, r.Pods)
 	if r.Workload != "" {
 		if w, err = readWorkload(r.Workload, r.Case); err != nil {
 			return nil, err
@@ -53,7 +53,7 @@ func Bench(ctx context.Context, s *session.Session, r BenchRequest) (_ *bench.Re
 	var all []*competitor
 	for _, scheduler := range append([]pack.Scheduler{r.Scheduler}, r.Against...) {
 		c := &competitor{source: scheduler.Source}
-		if c.programs, err = Compile(ctx, s, scheduler, snap.Header); err != nil {
+		if c.programs, err = simulate.Compile(ctx, s, scheduler, snap.Header); err != nil {
 			return nil, fmt.Errorf("measure %s: %w", c.source, err)
 		}
 		all = append(all, c)
@@ -61,7 +61,7 @@ func Bench(ctx context.Context, s *session.Session, r BenchRequest) (_ *bench.Re
 	for i := range r.Samples { // in turn, so that other load on the machine affects all schedulers
 		for _, c := range all {
 			s.Note(fmt.Sprintf("sample %d of %d: %s", i+1, r.Samples, c.source))
-			sample, notes, err := measure(ctx, s, c.programs, Options{Snapshot: snap, Timeout: r.Timeout}, w)
+			sample, notes, err := measure(ctx, s, c.programs, simulate.Options{Snapshot: snap, Timeout: r.Timeout}, w)
 			if err != nil {
 				return nil, fmt.Errorf("measure %s: %w", c.source, err)
 			}
@@ -72,13 +72,13 @@ func Bench(ctx context.Context, s *session.Session, r BenchRequest) (_ *bench.Re
 }
 
 // compare compares the first competitor with the others.
-func compare(w *bench.Workload, all []*competitor) *bench.Result {
-	var sides []bench.Side
+func compare(w *Workload, all []*competitor) *Result {
+	var sides []Side
 	for _, c := range all {
 		scheduler := c.programs.Scheduler
-		sides = append(sides, bench.NewSide(c.source, scheduler.Request.Name, scheduler.Release.String(), c.samples))
+		sides = append(sides, NewSide(c.source, scheduler.Request.Name, scheduler.Release.String(), c.samples))
 	}
-	result := bench.New(w.Name, sides[0], sides[1:]...)
+	result := New(w.Name, sides[0], sides[1:]...)
 	result.Notes = append(result.Notes, w.Notes...)
 	for _, c := range all {
 		for _, note := range c.notes {
@@ -91,21 +91,21 @@ func compare(w *bench.Workload, all []*competitor) *bench.Result {
 // competitor is a scheduler that is measured.
 type competitor struct {
 	source   string
-	programs Programs
-	samples  []bench.Sample
+	programs simulate.Programs
+	samples  []Sample
 	// notes are the measured scheduler's differences from a deployed one.
 	notes []string
 }
 
 // readWorkload reads a scheduler_perf workload. Template paths are relative to the file, or, up to
 // 1.30, to the directory above.
-func readWorkload(file, name string) (*bench.Workload, error) {
+func readWorkload(file, name string) (*Workload, error) {
 	text, err := problem.ReadFile("workload", file)
 	if err != nil {
 		return nil, err
 	}
 	dir := filepath.Dir(file)
-	return bench.ParsePerf(file, text, name, func(path string) ([]byte, error) {
+	return ParsePerf(file, text, name, func(path string) ([]byte, error) {
 		text, err := problem.ReadFile("template", filepath.Join(dir, path))
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return text, err

@@ -1,4 +1,4 @@
-package simulate
+package bench
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/bench"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/kubelet"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -24,8 +24,8 @@ const serverGCPercent = 400
 // scheduler starts, so that the time to create them does not matter. The API server is new, so that
 // no measurement depends on earlier ones.
 func measure(
-	ctx context.Context, s *session.Session, p Programs, o Options, w *bench.Workload,
-) (sample *bench.Sample, notes []string, err error) {
+	ctx context.Context, s *session.Session, p simulate.Programs, o simulate.Options, w *Workload,
+) (sample *Sample, notes []string, err error) {
 	dir, remove, err := safeio.MakeTemp("bench")
 	if err != nil {
 		return nil, nil, err
@@ -33,7 +33,7 @@ func measure(
 	defer func() { err = errors.Join(err, remove()) }()
 	o.Scheduler, o.Scenario, o.Dir = p.Scheduler, scenario.Running(), dir
 	o.AdmitsMore, o.GCPercent = true, serverGCPercent
-	server, err := StartServer(ctx, s, p, &o)
+	server, err := simulate.StartServer(ctx, s, p, &o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -49,27 +49,23 @@ func measure(
 			return nil, nil, err
 		}
 	}
-	sample, err = m.measure(bounded, w.Measured)
-	return sample, m.notes(), err
+	if sample, err = m.measure(bounded, w.Measured); err != nil {
+		return nil, nil, err
+	}
+	return sample, m.Scheduler.Notes, nil
 }
 
 // measurement measures a scheduler in one run.
 type measurement struct {
-	*Run
+	*simulate.Run
 	// nodes is the number of nodes.
 	nodes int
 }
 
-// notes are the measured scheduler's differences from a deployed one.
-func (m *measurement) notes() []string {
-	if m.Scheduler == nil {
-		return nil
-	}
-	return m.Scheduler.Notes
-}
-
 // load loads the snapshot, and creates namespaces and nodes.
-func (m *measurement) load(ctx context.Context, server *Server, o Options, objects []map[string]any) (err error) {
+func (m *measurement) load(
+	ctx context.Context, server *simulate.Server, o simulate.Options, objects []map[string]any,
+) (err error) {
 	if m.Run, err = server.Load(ctx, o); err != nil {
 		return err
 	}
@@ -113,7 +109,7 @@ func (m *measurement) createPods(ctx context.Context, all []map[string]any) erro
 }
 
 // measure creates pods, and runs the scheduler until it has decided about all of them.
-func (m *measurement) measure(ctx context.Context, pods []map[string]any) (sample *bench.Sample, err error) {
+func (m *measurement) measure(ctx context.Context, pods []map[string]any) (sample *Sample, err error) {
 	err = m.Session.Step(fmt.Sprintf("create %d pods", len(pods)), func() error { return m.createPods(ctx, pods) })
 	if err != nil {
 		return nil, err
@@ -126,7 +122,7 @@ func (m *measurement) measure(ctx context.Context, pods []map[string]any) (sampl
 }
 
 // scheduleAll runs the scheduler.
-func (m *measurement) scheduleAll(ctx context.Context, pods []map[string]any) (sample *bench.Sample, err error) {
+func (m *measurement) scheduleAll(ctx context.Context, pods []map[string]any) (sample *Sample, err error) {
 	binds := newBinds(pods)
 	actors := kubelet.Options{Log: m.Session.Log, Bound: binds.note}
 	err = m.WithScheduler(ctx, actors, func() error {
@@ -137,7 +133,7 @@ func (m *measurement) scheduleAll(ctx context.Context, pods []map[string]any) (s
 		if err != nil {
 			return fmt.Errorf("read metrics of the scheduler: %w", err)
 		}
-		sample = &bench.Sample{Bound: binds.times(), Pods: len(pods), Nodes: m.nodes, Metrics: text}
+		sample = &Sample{Bound: binds.times(), Pods: len(pods), Nodes: m.nodes, Metrics: text}
 		return nil
 	})
 	return sample, err
