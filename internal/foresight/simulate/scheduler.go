@@ -99,9 +99,9 @@ func listByName(release versions.Release) []string {
 	return nil
 }
 
-// ordersTies reports whether a scheduler that examines one node at a time gives equally good nodes
+// OrdersTies reports whether a scheduler that examines one node at a time gives equally good nodes
 // to the same pods in each simulation.
-func ordersTies(release versions.Release) bool {
+func OrdersTies(release versions.Release) bool {
 	return release.Rules().OrderedTies && len(listByName(release)) > 0
 }
 

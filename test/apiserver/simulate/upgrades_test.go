@@ -26,7 +26,7 @@ func TestPlacementsDifferWithTheConfiguration(t *testing.T) {
 			return simulate.Programs{Scheduler: simulate.Scheduler{Release: sim.release, Program: sim.scheduler,
 				Request: presetScheduler(preset)}}
 		}
-		found, _, err = simulate.ComparePlacements(t.Context(), programs(""), programs("binpack"),
+		found, _, err = upgrades.CompareRuns(t.Context(), programs(""), programs("binpack"),
 			func(ctx context.Context, p simulate.Programs) (*report.Report, error) {
 				o := sim.options(t, objects, p.Scheduler.Request)
 				o.Scenario = scenario.ReplaceAll()

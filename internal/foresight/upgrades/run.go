@@ -1,4 +1,4 @@
-package simulate
+package upgrades
 
 import (
 	"context"
@@ -9,50 +9,50 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/upgrades"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// UpgradeRequest describes the scheduler and the objects for [Upgrade].
-type UpgradeRequest struct {
-	Input
+// Request describes the scheduler and the objects.
+type Request struct {
+	simulate.Input
 	// To is the release to upgrade to. If it is empty, it is the next minor release.
 	To string
 	// Gates are the feature gates that the scheduler's flags set.
 	Gates map[string]bool
 }
 
-// mostUpgradeRuns limits the runs by each scheduler.
-const mostUpgradeRuns = 12
+// mostRuns limits the runs by each scheduler.
+const mostRuns = 12
 
-// Upgrade compares a scheduler at two releases, by tables and by simulations on a snapshot: it
+// Run compares a scheduler at two releases, by tables and by simulations on a snapshot: it
 // schedules all movable and pending pods again. The cluster is only read, and not at all with a
 // file.
-func Upgrade(ctx context.Context, s *session.Session, r UpgradeRequest) (result *upgrades.Result, err error) {
+func Run(ctx context.Context, s *session.Session, r Request) (result *Result, err error) {
 	snap, err := capture.Open(ctx, s, r.Snapshot)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, snap.Close()) }()
-	from, err := ReleaseOf(ctx, s, r.Scheduler.Branch, snap.Header)
+	from, err := simulate.ReleaseOf(ctx, s, r.Scheduler.Branch, snap.Header)
 	if err != nil {
 		return nil, err
 	}
-	to, err := upgradeTarget(ctx, s, from, r.To)
+	to, err := findTarget(ctx, s, from, r.To)
 	if err != nil {
 		return nil, err
 	}
-	c := &upgradeRun{s: s, r: r, snap: snap}
+	c := &comparison{s: s, r: r, snap: snap}
 	if c.from, err = c.compile(ctx, from); err != nil {
 		return nil, err
 	}
-	c.result = &upgrades.Result{
+	c.result = &Result{
 		Scheduler: c.from.Scheduler.Request.Name, From: from.String(), To: to.String(), Programs: c.from.Origins,
-		Tables:  upgrades.Tables{Gates: upgrades.CompareGates(from, to, r.Gates)},
-		Unknown: unknownUpgrade(),
+		Tables:  Tables{Gates: CompareGates(from, to, r.Gates)},
+		Unknown: unknown(),
 	}
 	fitting, notes, err := versions.FitArgs(r.Scheduler.Args, to) // as an upgrade does
 	if err != nil {
@@ -79,30 +79,30 @@ func Upgrade(ctx context.Context, s *session.Session, r UpgradeRequest) (result 
 	return c.result, c.comparePlacements(ctx)
 }
 
-// upgradeRun compares a scheduler at two releases.
-type upgradeRun struct {
+// comparison compares a scheduler at two releases.
+type comparison struct {
 	s        *session.Session
-	r        UpgradeRequest
+	r        Request
 	snap     *capture.Snapshot
-	from, to Programs
-	result   *upgrades.Result
+	from, to simulate.Programs
+	result   *Result
 }
 
-func (c *upgradeRun) compile(ctx context.Context, release versions.Release) (Programs, error) {
+func (c *comparison) compile(ctx context.Context, release versions.Release) (simulate.Programs, error) {
 	scheduler := c.r.Scheduler
 	scheduler.Branch = release.String()
-	return Compile(ctx, c.s, scheduler, c.snap.Header)
+	return simulate.Compile(ctx, c.s, scheduler, c.snap.Header)
 }
 
 // block records why the scheduler cannot run at the target.
-func (c *upgradeRun) block(err error) {
+func (c *comparison) block(err error) {
 	c.result.Blocked, c.result.Needs = err.Error(), problem.Hints(err)
 }
 
 // compareTables renders the configuration for both releases and compares them.
-func (c *upgradeRun) compareTables() error {
-	var sides [2]*upgrades.Scheduler
-	for i, scheduler := range []*Scheduler{&c.from.Scheduler, &c.to.Scheduler} {
+func (c *comparison) compareTables() error {
+	var sides [2]*Scheduler
+	for i, scheduler := range []*simulate.Scheduler{&c.from.Scheduler, &c.to.Scheduler} {
 		quiet := c.s.WithoutMessages()
 		if i == 1 { // the changes of the conversion are part of the result
 			quiet.Note = func(text string) { c.result.Changes = append(c.result.Changes, text) }
@@ -116,10 +116,10 @@ func (c *upgradeRun) compareTables() error {
 		if err != nil {
 			return err
 		}
-		sides[i] = &upgrades.Scheduler{Name: scheduler.Request.Name, Release: scheduler.Release,
+		sides[i] = &Scheduler{Name: scheduler.Request.Name, Release: scheduler.Release,
 			Configuration: configuration.YAML, Gates: c.r.Gates}
 	}
-	tables, err := upgrades.Compare(sides[0], sides[1])
+	tables, err := Compare(sides[0], sides[1])
 	if err != nil {
 		return err
 	}
@@ -128,28 +128,28 @@ func (c *upgradeRun) compareTables() error {
 }
 
 // comparePlacements runs both schedulers until ties are distinguished from differences.
-func (c *upgradeRun) comparePlacements(ctx context.Context) (err error) {
-	servers, err := NewServers(c.s.WithoutMessages(), "upgrade")
+func (c *comparison) comparePlacements(ctx context.Context) (err error) {
+	servers, err := simulate.NewServers(c.s.WithoutMessages(), "upgrade")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	m := Simulation{Scenarios: []scenario.Scenario{scenario.ReplaceAll()}, Snapshot: c.snap, Timeout: c.r.Timeout}
-	run := func(ctx context.Context, p Programs) (*report.Report, error) { return m.Run(ctx, servers, p) }
-	c.result.Placements, c.result.Notes, err = ComparePlacements(ctx, c.from, c.to, run)
+	m := simulate.Simulation{Scenarios: []scenario.Scenario{scenario.ReplaceAll()}, Snapshot: c.snap, Timeout: c.r.Timeout}
+	run := func(ctx context.Context, p simulate.Programs) (*report.Report, error) { return m.Run(ctx, servers, p) }
+	c.result.Placements, c.result.Notes, err = CompareRuns(ctx, c.from, c.to, run)
 	return err
 }
 
-// ComparePlacements runs two schedulers until ties are distinguished from differences, and returns
+// CompareRuns runs two schedulers until ties are distinguished from differences, and returns
 // the differences and the simulations' notes. run runs a simulation.
-func ComparePlacements(
-	ctx context.Context, from, to Programs, run func(context.Context, Programs) (*report.Report, error),
-) (*upgrades.Placements, []string, error) {
-	programs := [2]Programs{from, to}
-	var sides [2]upgrades.Side
+func CompareRuns(
+	ctx context.Context, from, to simulate.Programs, run func(context.Context, simulate.Programs) (*report.Report, error),
+) (*Placements, []string, error) {
+	programs := [2]simulate.Programs{from, to}
+	var sides [2]Side
 	var results [2][]*report.Report
 	for i := range programs {
-		sides[i].Ordered = ordersTies(programs[i].Scheduler.Release)
+		sides[i].Ordered = simulate.OrdersTies(programs[i].Scheduler.Release)
 		programs[i].Scheduler.Repeatable = sides[i].Ordered
 	}
 	for n := 0; ; n++ {
@@ -162,15 +162,15 @@ func ComparePlacements(
 				results[i], sides[i].Runs = append(results[i], result), sides[i].Runs+1
 			}
 		}
-		found := upgrades.ComparePlacements(results[0], results[1])
-		if found.Enough(sides[0], sides[1]) || n+1 == mostUpgradeRuns {
-			return found, upgradeNotes(results[0][0], results[1][0]), nil
+		found := ComparePlacements(results[0], results[1])
+		if found.Enough(sides[0], sides[1]) || n+1 == mostRuns {
+			return found, combineNotes(results[0][0], results[1][0]), nil
 		}
 	}
 }
 
-// upgradeNotes returns the notes from two simulations. A note that only one has names its release.
-func upgradeNotes(from, to *report.Report) (notes []string) {
+// combineNotes returns the notes from two simulations. A note that only one has names its release.
+func combineNotes(from, to *report.Report) (notes []string) {
 	for _, r := range []*report.Report{from, to} {
 		for _, note := range r.Notes {
 			if !slices.Contains(from.Notes, note) || !slices.Contains(to.Notes, note) {
@@ -184,7 +184,7 @@ func upgradeNotes(from, to *report.Report) (notes []string) {
 	return notes
 }
 
-func unknownUpgrade() []string {
+func unknown() []string {
 	return []string{
 		"kubelets, controllers, admission webhooks and autoscalers of the new release: only kube-scheduler and the API server run",
 		"ties, and what follows from them: a pod whose runs differ within a release is not compared",
@@ -195,8 +195,8 @@ func unknownUpgrade() []string {
 	}
 }
 
-// upgradeTarget returns the release to upgrade to.
-func upgradeTarget(
+// findTarget returns the release to upgrade to.
+func findTarget(
 	ctx context.Context, s *session.Session, from versions.Release, to string,
 ) (versions.Release, error) {
 	if to != "" {
