@@ -1,4 +1,4 @@
-package simulate
+package needed
 
 import (
 	"context"
@@ -7,23 +7,24 @@ import (
 	"slices"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 )
 
-// NeededRequest describes the scheduler, the objects and the templates of [Needed].
-type NeededRequest struct {
-	Input
+// Request describes the scheduler, the objects and the templates.
+type Request struct {
+	simulate.Input
 	// Script reads the templates. It has no steps.
-	Script
+	simulate.Script
 	// Templates are node names or files, and Limit is the largest number of nodes for each.
 	Templates []string
 	Limit     int
 }
 
-// Needed returns the number of nodes that the pending pods need from each template, by simulations
+// Run returns the number of nodes that the pending pods need from each template, by simulations
 // with different node numbers. The cluster is only read, and not at all with a file.
-func Needed(ctx context.Context, s *session.Session, r NeededRequest) (result *report.Needed, err error) {
+func Run(ctx context.Context, s *session.Session, r Request) (result *Result, err error) {
 	in, err := r.Open(ctx, s, "needed")
 	if err != nil {
 		return nil, err
@@ -31,14 +32,14 @@ func Needed(ctx context.Context, s *session.Session, r NeededRequest) (result *r
 	defer func() { err = errors.Join(err, in.Close()) }()
 	p := in.Programs
 	run := func(ctx context.Context, sc scenario.Scenario) (*report.Report, error) {
-		return in.Servers.Run(ctx, p, Options{Scenario: sc, Snapshot: in.Snapshot, Timeout: r.Timeout})
+		return in.Servers.Run(ctx, p, simulate.Options{Scenario: sc, Snapshot: in.Snapshot, Timeout: r.Timeout})
 	}
-	result = &report.Needed{
+	result = &Result{
 		Release: p.Scheduler.Release.String(), Scheduler: p.Scheduler.Request.Name, Programs: p.Origins,
-		Unknown: unknownNeeds(),
+		Unknown: unknown(),
 	}
 	for _, template := range r.Templates {
-		need, notes, err := NeededOf(ctx, s, r.Script, template, r.Limit, run)
+		need, notes, err := Of(ctx, s, r.Script, template, r.Limit, run)
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +51,7 @@ func Needed(ctx context.Context, s *session.Session, r NeededRequest) (result *r
 	return result, nil
 }
 
-func unknownNeeds() []string {
+func unknown() []string {
 	return []string{
 		"mixtures of templates: each one is tried alone",
 		"whether a provider has such nodes, how soon they join, and what else runs on them: only the pods of DaemonSets of a " +
@@ -60,12 +61,12 @@ func unknownNeeds() []string {
 	}
 }
 
-// NeededOf returns the number of nodes like one template that the pending pods need, and the
+// Of returns the number of nodes like one template that the pending pods need, and the
 // simulations' notes. run runs a scenario.
-func NeededOf(
-	ctx context.Context, s *session.Session, script Script, template string, limit int,
+func Of(
+	ctx context.Context, s *session.Session, script simulate.Script, template string, limit int,
 	run func(context.Context, scenario.Scenario) (*report.Report, error),
-) (*report.TemplateNeed, []string, error) {
+) (*Need, []string, error) {
 	results := map[int]*report.Report{}
 	try := func(nodes int) (*report.Report, error) {
 		s.Note(fmt.Sprintf("%s: trying %d", template, nodes))
@@ -77,7 +78,7 @@ func NeededOf(
 		results[nodes], err = run(ctx, scenarios[0])
 		return results[nodes], err
 	}
-	nodes, limited, err := report.FewestNodes(limit, try)
+	nodes, limited, err := fewestNodes(limit, try)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,7 +87,7 @@ func NeededOf(
 	if used == 0 { // the pods fit on the nodes that are there, or not on new ones
 		nodes = 0
 	}
-	return &report.TemplateNeed{
+	return &Need{
 		Template: template, Nodes: nodes, Placed: len(found.Placements), Used: used, Unplaced: found.Unplaced,
 		Evicted: found.Evicted, Limited: limited, Simulations: len(results),
 	}, found.Notes, nil

@@ -1,9 +1,16 @@
-package report
+package needed
 
 import (
 	"errors"
 	"testing"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
+
+// result returns a result with so many of all pods placed.
+func result(placed, all int) *report.Report {
+	return &report.Report{Placements: make([]report.Placement, placed), Unplaced: make([]report.Unplaced, all-placed)}
+}
 
 func TestFewestNodes(t *testing.T) {
 	// Each node takes perNode of fitting pods, and perNode of a group if there are enough nodes for
@@ -31,7 +38,7 @@ func TestFewestNodes(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tries := 0
-			nodes, limited, err := FewestNodes(tc.limit, func(nodes int) (*Report, error) {
+			nodes, limited, err := fewestNodes(tc.limit, func(nodes int) (*report.Report, error) {
 				tries++
 				room := nodes * tc.perNode
 				placed := min(tc.fitting, room)
@@ -39,7 +46,7 @@ func TestFewestNodes(t *testing.T) {
 					placed += tc.group
 				}
 				all := tc.fitting + tc.group + tc.unfitting
-				return &Report{Placements: make([]Placement, placed), Unplaced: make([]Unplaced, all-placed)}, nil
+				return result(placed, all), nil
 			})
 			if err != nil || nodes != tc.want || limited != tc.limited || tries != tc.tries {
 				t.Errorf("got %d nodes, limited %t, %d tries, %v; want %d, %t, %d", nodes, limited, tries, err, tc.want, tc.limited,
@@ -51,7 +58,7 @@ func TestFewestNodes(t *testing.T) {
 	broken := errors.New("broken")
 	for fails := 1; fails <= 8; fails++ {
 		tries := 0
-		_, limited, err := FewestNodes(100, func(nodes int) (*Report, error) {
+		_, limited, err := fewestNodes(100, func(nodes int) (*report.Report, error) {
 			if tries++; tries == fails {
 				return nil, broken
 			}
@@ -59,7 +66,7 @@ func TestFewestNodes(t *testing.T) {
 			if nodes >= 12 {
 				placed = 12
 			}
-			return &Report{Placements: make([]Placement, placed), Unplaced: make([]Unplaced, 12-placed)}, nil
+			return result(placed, 12), nil
 		})
 		if tries != min(fails, 7) || errors.Is(err, broken) != (fails <= 7) || limited {
 			t.Errorf("try %d fails: %d tries, %v", fails, tries, err)

@@ -1,19 +1,22 @@
-package report
+// Package needed returns the number of nodes that the pending pods need, by simulations.
+package needed
 
-// Needed is the number of nodes that the pending pods need.
-type Needed struct {
+import "github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+
+// Result is the number of nodes that the pending pods need.
+type Result struct {
 	Release   string `json:"release"`
 	Scheduler string `json:"scheduler"`
 	// Templates are the answers, each for one template alone.
-	Templates []TemplateNeed `json:"templates"`
+	Templates []Need `json:"templates"`
 	// Unknown lists facts that decide about the number and that the objects do not contain.
 	Unknown  []string `json:"unknown"`
 	Programs []string `json:"programs,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
 }
 
-// TemplateNeed is the number of nodes like a template that the pending pods need.
-type TemplateNeed struct {
+// Need is the number of nodes like a template that the pending pods need.
+type Need struct {
 	Template string `json:"template"`
 	// Nodes is the smallest number of new nodes that was found with which as many pods have a node as
 	// with more new nodes.
@@ -22,35 +25,20 @@ type TemplateNeed struct {
 	Placed int `json:"placed"`
 	Used   int `json:"used"`
 	// Unplaced are the pods that have none, and Evicted the pods that made room for others.
-	Unplaced []Unplaced  `json:"unplaced"`
-	Evicted  []Placement `json:"evicted"`
+	Unplaced []report.Unplaced  `json:"unplaced"`
+	Evicted  []report.Placement `json:"evicted"`
 	// Limited is set if more nodes than the limit may place more pods.
 	Limited bool `json:"limited,omitempty"`
 	// Simulations counts the tried node numbers.
 	Simulations int `json:"simulations"`
 }
 
-// Left counts the pods without a node after a simulation; evicted pods are created again.
-func (r *Report) Left() int { return len(r.Unplaced) + len(r.Evicted) }
-
-// NewNodes returns how many nodes that were added by the simulation got a pod.
-func (r *Report) NewNodes() int {
-	before, _ := r.State()
-	added := map[string]bool{}
-	for _, p := range r.Placements {
-		if n := before.nodes[p.Node]; n == nil || !n.known {
-			added[p.Node] = true
-		}
-	}
-	return len(added)
-}
-
-// FewestNodes searches the smallest number of nodes from 1 to limit after which no more pods are
+// fewestNodes searches the smallest number of nodes from 1 to limit after which no more pods are
 // left than with more nodes. It doubles the number until none is left or doubling does not help,
 // then tries the most nodes that can help, since pods that are placed all or nothing get no node
 // before there are enough for all, and halves the interval. try simulates a number of nodes.
 // limited is set if more nodes than the limit may help.
-func FewestNodes(limit int, try func(nodes int) (*Report, error)) (nodes int, limited bool, err error) {
+func fewestNodes(limit int, try func(nodes int) (*report.Report, error)) (nodes int, limited bool, err error) {
 	pods := 0
 	count := func(nodes int) (left int, err error) {
 		result, err := try(nodes)
