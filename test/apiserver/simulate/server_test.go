@@ -244,7 +244,7 @@ func explained(t *testing.T, manifests, release, node string, scheduler pack.Sch
 	objects := newObjects(t, manifests)
 	var in *decision.Input
 	withSimulator(t, release, func(sim *simulator) (err error) {
-		in, err = sim.server.Explain(t.Context(), sim.options(t, objects, scheduler), "shop", "web", "")
+		in, err = decision.Observe(t.Context(), sim.server, sim.options(t, objects, scheduler), "shop", "web", "")
 		return err
 	})
 	return *decision.New(*in, node)

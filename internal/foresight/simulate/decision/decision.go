@@ -1,5 +1,5 @@
-// Package decision describes a scheduler's decision about one pod: for each node, which plugin or
-// extender refused it, or its scores. It does no I/O.
+// Package decision explains a scheduler's decision about one pod, which it simulates: for each node,
+// which plugin or extender refused it, or its scores.
 package decision
 
 import (

@@ -1,4 +1,4 @@
-package simulate
+package decision
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
@@ -26,7 +27,7 @@ const (
 )
 
 // probeOne makes the scheduler refuse the pod with a profile that never places it.
-func (ob *observer) probeOne(ctx context.Context, r *Run, profile string) (*corev1.PodCondition, error) {
+func (ob *observer) probeOne(ctx context.Context, r *simulate.Run, profile string) (*corev1.PodCondition, error) {
 	owned, err := r.Owned(r.Waiting[0])
 	if err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func (ob *observer) probeOne(ctx context.Context, r *Run, profile string) (*core
 }
 
 // tryOne creates the pod for a profile, waits until the scheduler has refused it, and deletes it.
-func (ob *observer) tryOne(ctx context.Context, r *Run, profile string,
+func (ob *observer) tryOne(ctx context.Context, r *simulate.Run, profile string,
 	settle time.Duration) (*corev1.PodCondition, error) {
 	w := r.Waiting[0]
 	owned, err := r.Owned(w)
@@ -83,7 +84,7 @@ func (ob *observer) tryOne(ctx context.Context, r *Run, profile string,
 
 // createHeld creates the pod and the objects that it owns, and gives the scheduler time to receive
 // them.
-func (ob *observer) createHeld(ctx context.Context, r *Run, pod map[string]any, owned []scenario.Object,
+func (ob *observer) createHeld(ctx context.Context, r *simulate.Run, pod map[string]any, owned []scenario.Object,
 	settle time.Duration) error {
 	if err := r.CreatePod(ctx, pod); err != nil {
 		return err
@@ -98,7 +99,7 @@ func (ob *observer) createHeld(ctx context.Context, r *Run, pod map[string]any, 
 
 // hold makes the scheduler wait for the recorder's answer about another pod, until release is
 // called. It schedules one pod after the other.
-func (ob *observer) hold(ctx context.Context, r *Run) (release func(), err error) {
+func (ob *observer) hold(ctx context.Context, r *simulate.Run) (release func(), err error) {
 	pod := map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": ob.namespace,
 			"name": "pmk-sched-explain-hold"},

@@ -1,4 +1,4 @@
-package simulate
+package decision
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain/collect"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
@@ -23,14 +23,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// Explain schedules one pod on the API server and observes the scheduler's decision about each
+// Observe schedules one pod on the API server and observes the scheduler's decision about each
 // node. The log contains the scores. No release logs which plugins and extenders refuse a node:
-// Explain observes that with a profile for each plugin that filters, which gets the pod first, and
+// Observe observes that with a profile for each plugin that filters, which gets the pod first, and
 // with recorders around the extenders. If node is not empty, it finds changes that would make the
 // pod fit there.
-func (s *Server) Explain(
-	ctx context.Context, o Options, namespace, pod, node string,
-) (in *decision.Input, err error) {
+func Observe(
+	ctx context.Context, server *simulate.Server, o simulate.Options, namespace, pod, node string,
+) (in *Input, err error) {
 	o.Scenario = scenario.One(namespace, pod)
 	ob := &observer{namespace: namespace, pod: pod, node: node}
 	o.Observer = ob
@@ -42,7 +42,7 @@ func (s *Server) Explain(
 		defer cancel()
 		err = errors.Join(err, ob.recorder.Close(closing))
 	}()
-	result, err := s.Run(ctx, o)
+	result, err := server.Run(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -58,20 +58,20 @@ const (
 
 // observer observes the scheduler's decision about one pod.
 type observer struct {
-	Unobserved
-	run            *Run
+	simulate.Unobserved
+	run            *simulate.Run
 	namespace, pod string
 	node           string
 	recorder       *extenders.Recorder
 	probed         *profiles.Probed
 	profile        string // the scheduler name of the pod
 	nodes          []string
-	filters        []decision.Filter
-	fixes          []decision.Fix
+	filters        []Filter
+	fixes          []Fix
 }
 
 // Configure changes the scheduler's configuration, so that it can be observed.
-func (ob *observer) Configure(ctx context.Context, r *Run, c *Configuration) error {
+func (ob *observer) Configure(ctx context.Context, r *simulate.Run, c *simulate.Configuration) error {
 	ob.run = r
 	if len(r.Waiting) == 0 && len(r.Report.Unplaced) > 0 {
 		return problem.Invalidf("", "pod %s/%s is %s", ob.namespace, ob.pod, r.Report.Unplaced[0].Reason)
@@ -115,13 +115,13 @@ func (ob *observer) Configure(ctx context.Context, r *Run, c *Configuration) err
 
 // Ready has each plugin that filters decide alone. The pods are named like the pod to explain, one
 // after the other, so that plugins that count pods see the same as afterwards.
-func (ob *observer) Ready(ctx context.Context, r *Run) error {
+func (ob *observer) Ready(ctx context.Context, r *simulate.Run) error {
 	for _, plugin := range ob.probed.Plugins {
 		condition, err := ob.probeOne(ctx, r, plugin.Profile)
 		if err != nil {
 			return fmt.Errorf("examine the nodes with plugin %s: %w", plugin.Name, err)
 		}
-		f := decision.Filter{Plugin: plugin.Name}
+		f := Filter{Plugin: plugin.Name}
 		f.Passed, _ = ob.recorder.Passed(plugin.Profile, 0)
 		reasons, fit := explain.Reasons(condition.Message)
 		switch {
@@ -139,7 +139,7 @@ func (ob *observer) Ready(ctx context.Context, r *Run) error {
 }
 
 // awaitRefusal waits until the scheduler has written why it does not place the pod.
-func (ob *observer) awaitRefusal(ctx context.Context, r *Run) (*corev1.PodCondition, error) {
+func (ob *observer) awaitRefusal(ctx context.Context, r *simulate.Run) (*corev1.PodCondition, error) {
 	for {
 		pod, err := r.Pod(ctx, ob.namespace, ob.pod)
 		if err != nil {
@@ -160,7 +160,7 @@ func (ob *observer) awaitRefusal(ctx context.Context, r *Run) (*corev1.PodCondit
 }
 
 // Scheduled finds changes that would make the pod fit on the node, from the simulation's objects.
-func (ob *observer) Scheduled(ctx context.Context, r *Run) error {
+func (ob *observer) Scheduled(ctx context.Context, r *simulate.Run) error {
 	if ob.node == "" {
 		return nil
 	}
@@ -169,14 +169,14 @@ func (ob *observer) Scheduled(ctx context.Context, r *Run) error {
 		return err
 	}
 	for _, f := range explain.Node(*in, ob.node) {
-		ob.fixes = append(ob.fixes, decision.Fix{By: f.By, Text: f.Text, Fix: f.Fix})
+		ob.fixes = append(ob.fixes, Fix{By: f.By, Text: f.Text, Fix: f.Fix})
 	}
 	return nil
 }
 
 // input combines the observations with the run's result.
-func (ob *observer) input(result *report.Report) (*decision.Input, error) {
-	in := &decision.Input{
+func (ob *observer) input(result *report.Report) (*Input, error) {
+	in := &Input{
 		Namespace: ob.namespace, Pod: ob.pod, Release: result.Release, Scheduler: ob.profile,
 		Nodes: ob.nodes, Filters: ob.filters, Weights: ob.probed.Weights, ExtenderWeights: map[string]int64{},
 		Notes: ob.run.Scheduler.Notes, Fixes: ob.fixes,
@@ -186,7 +186,7 @@ func (ob *observer) input(result *report.Report) (*decision.Input, error) {
 		return nil, err
 	}
 	defer log.Close()
-	if in.Scores, err = decision.ParseLog(log, ob.namespace, ob.pod); err != nil {
+	if in.Scores, err = ParseLog(log, ob.namespace, ob.pod); err != nil {
 		return nil, err
 	}
 	for _, p := range result.Placements {
@@ -209,7 +209,7 @@ func (ob *observer) input(result *report.Report) (*decision.Input, error) {
 			stage++
 			var passed []string
 			passed, called = ob.recorder.Passed(ob.profile, stage)
-			in.Stages = append(in.Stages, decision.Stage{Extender: e.Name, Passed: passed})
+			in.Stages = append(in.Stages, Stage{Extender: e.Name, Passed: passed})
 		}
 	}
 	return in, nil
