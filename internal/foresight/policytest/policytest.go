@@ -131,7 +131,7 @@ func Run(ctx context.Context, s *session.Session, servers *simulate.Servers, r R
 		}
 		worlds = opened
 	}
-	e := &engine{s: s, servers: servers, timeout: r.Timeout, programs: map[string]simulate.Programs{}}
+	e := &engine{s: s, runs: simulate.NewRuns(servers), timeout: r.Timeout, kept: map[simulation]*simulate.Simulation{}}
 	var results []Result
 	for _, snapshot := range worlds {
 		for _, branch := range branchesOr(r.Branches, r.Scheduler.Branch) {
@@ -147,7 +147,7 @@ func Run(ctx context.Context, s *session.Session, servers *simulate.Servers, r R
 				results = append(results, *result)
 			}
 		}
-		e.forget()
+		clear(e.kept) // no later test needs the results
 	}
 	return results, nil
 }

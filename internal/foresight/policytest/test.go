@@ -2,7 +2,6 @@ package policytest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -209,10 +208,4 @@ func readTest(ctx context.Context, file string) (*test, error) {
 		observer: creator{objects: objects.Others},
 	}
 	return t, nil
-}
-
-// keyOf identifies steps.
-func keyOf(steps []scenario.Step) (string, error) {
-	text, err := json.Marshal(steps)
-	return string(text), err
 }

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,9 +77,7 @@ type Run struct {
 
 // newRun returns a run that has not begun.
 func newRun(s *session.Session, server *apiserver.Server, o Options) *Run {
-	if o.Observer == nil {
-		o.Observer = Unobserved{}
-	}
+	o.Observer = cmp.Or[Observer](o.Observer, Unobserved{})
 	return &Run{
 		Options: o, Session: s, server: server, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
 		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{}, pods: map[string]bool{},

@@ -67,9 +67,9 @@ func (a *Servers) Prepare(ctx context.Context, p Programs, o *Options) (*Server,
 	return server, err
 }
 
-// Start starts the API server for the scheduler's release, so that the next run on a snapshot need
+// start starts the API server for the scheduler's release, so that the next run on a snapshot need
 // not do so.
-func (a *Servers) Start(ctx context.Context, p Programs, objects capture.Objects) error {
+func (a *Servers) start(ctx context.Context, p Programs, objects capture.Objects) error {
 	o := Options{Snapshot: objects}
 	if err := o.readClasses(); err != nil {
 		return err

@@ -134,32 +134,34 @@ func (c *comparison) comparePlacements(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	m := simulate.Simulation{Scenarios: []scenario.Scenario{scenario.ReplaceAll()}, Snapshot: c.snap, Timeout: c.r.Timeout}
-	run := func(ctx context.Context, p simulate.Programs) (*report.Report, error) { return m.Run(ctx, servers, p) }
-	c.result.Placements, c.result.Notes, err = CompareRuns(ctx, c.from, c.to, run)
+	var both [2]*simulate.Simulation
+	for i, p := range []simulate.Programs{c.from, c.to} {
+		both[i] = &simulate.Simulation{Programs: p, Snapshot: c.snap, Timeout: c.r.Timeout,
+			Scenarios: []scenario.Scenario{scenario.ReplaceAll()}}
+	}
+	c.result.Placements, c.result.Notes, err = CompareRuns(ctx, both, simulate.NewRuns(servers).Results)
 	return err
 }
 
-// CompareRuns runs two schedulers until ties are distinguished from differences, and returns
-// the differences and the simulations' notes. run runs a simulation.
+// CompareRuns runs a scheduler at two releases until ties are distinguished from differences, and
+// returns the differences and the simulations' notes. runs returns a simulation's first n results.
 func CompareRuns(
-	ctx context.Context, from, to simulate.Programs, run func(context.Context, simulate.Programs) (*report.Report, error),
+	ctx context.Context, both [2]*simulate.Simulation,
+	runs func(ctx context.Context, m *simulate.Simulation, n int) ([]*report.Report, error),
 ) (*Placements, []string, error) {
-	programs := [2]simulate.Programs{from, to}
 	var sides [2]Side
-	var results [2][]*report.Report
-	for i := range programs {
-		sides[i].Ordered = simulate.OrdersTies(programs[i].Scheduler.Release)
-		programs[i].Scheduler.Repeatable = sides[i].Ordered
+	for i, m := range both {
+		scheduler := &m.Programs.Scheduler
+		sides[i].Ordered = simulate.OrdersTies(scheduler.Release)
+		scheduler.Repeatable = sides[i].Ordered
 	}
 	for n := 0; ; n++ {
-		for i, p := range programs {
-			for sides[i].Runs < sides[i].Next(n) {
-				result, err := run(ctx, p)
-				if err != nil {
-					return nil, nil, fmt.Errorf("at %s: %w", p.Scheduler.Release, err)
-				}
-				results[i], sides[i].Runs = append(results[i], result), sides[i].Runs+1
+		var results [2][]*report.Report
+		for i, m := range both {
+			sides[i].Runs = sides[i].Next(n)
+			var err error
+			if results[i], err = runs(ctx, m, sides[i].Runs); err != nil {
+				return nil, nil, fmt.Errorf("at %s: %w", m.Programs.Scheduler.Release, err)
 			}
 		}
 		found := ComparePlacements(results[0], results[1])

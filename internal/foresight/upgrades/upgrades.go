@@ -1,5 +1,5 @@
-// Package upgrades compares a scheduler at two releases: tables for the releases, and simulations at
-// both on the same snapshot.
+// Package upgrades compares a scheduler at two releases: tables for the releases, and simulations
+// at both on the same snapshot.
 package upgrades
 
 import (
