@@ -142,13 +142,17 @@ func (r *Run) countDevices(kind *snapshot.Kind, o map[string]any, into *report.D
 
 // readDevices reads the devices after the simulation. Without the API there are none, also before.
 func (r *Run) readDevices(ctx context.Context, after *report.Usage) error {
+	if len(r.devices.gates) == 0 {
+		r.usage.Devices = report.Devices{}
+		return nil
+	}
 	client, err := dynamic.NewForConfig(r.Config())
 	if err != nil {
 		return err
 	}
 	for _, kind := range []*snapshot.Kind{sliceKind(), claimKind()} {
 		resource := r.Loader.Resource(kind)
-		if resource.Empty() || len(r.devices.gates) == 0 {
+		if resource.Empty() {
 			r.usage.Devices = report.Devices{}
 			return nil
 		}

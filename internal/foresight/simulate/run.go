@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/kubelet"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
@@ -36,7 +35,7 @@ type Run struct {
 	// Report has the result when the pods are scheduled.
 	Report *report.Report
 
-	server *apiserver.Server
+	server backend
 	kube   kubernetes.Interface
 	// deadline is the end of the time that the scheduler has to decide about all pods.
 	deadline time.Time
@@ -75,8 +74,17 @@ type Run struct {
 	usage   report.Usage
 }
 
+// backend is the API server of a run.
+type backend interface {
+	load.Storage
+	Config() *rest.Config
+	Remove(ctx context.Context, keys []string) error
+	WriteKubeconfig(file, user string) error
+	WriteSchedulerKubeconfig(file string) error
+}
+
 // newRun returns a run that has not begun.
-func newRun(s *session.Session, server *apiserver.Server, o Options) *Run {
+func newRun(s *session.Session, server backend, o Options) *Run {
 	o.Observer = cmp.Or[Observer](o.Observer, Unobserved{})
 	return &Run{
 		Options: o, Session: s, server: server, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
