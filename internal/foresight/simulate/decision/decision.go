@@ -1,5 +1,5 @@
-// Package decision simulates a scheduler's decision about one pod and explains it: for each node, the
-// plugin or extender that refused it, or its scores.
+// Package decision simulates a scheduler's decision about one pod and explains it: for each node,
+// the plugin or extender that refused it, or its scores.
 package decision
 
 import (
