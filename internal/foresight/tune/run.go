@@ -1,5 +1,4 @@
-// Package trials tries a scheduler's settings by simulations, for the search in package tune.
-package trials
+package tune
 
 import (
 	"context"
@@ -17,7 +16,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/tune"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -32,7 +30,7 @@ type Request struct {
 	// Script is the scenario, and ScenarioName its name.
 	simulate.Script
 	ScenarioName string
-	Objectives   []tune.Objective
+	Objectives   []Objective
 	Prices       []report.Price
 	// Trials is the number of configurations to try, Parallel the number of simulations at the same
 	// time. Each one has an API server.
@@ -60,7 +58,7 @@ type world struct {
 }
 
 // Run searches. The cluster is not used, except for the Job.
-func Run(ctx context.Context, s *session.Session, r Request) (result *tune.Result, err error) {
+func Run(ctx context.Context, s *session.Session, r Request) (result *Result, err error) {
 	if n := len(r.Snapshots); n > 1 && len(r.HeldOut) == 0 {
 		seen := n - max(1, n/3)
 		r.Snapshots, r.HeldOut = r.Snapshots[:seen], r.Snapshots[seen:]
@@ -134,12 +132,12 @@ func (w *world) count() error {
 }
 
 // search runs the search and evaluates its points on the snapshots that were held out.
-func (p *pool) search(ctx context.Context, r Request, space *space, seen, heldOut []*world) (*tune.Result, error) {
+func (p *pool) search(ctx context.Context, r Request, space *space, seen, heldOut []*world) (*Result, error) {
 	given := space.given()
-	s := tune.Search{Settings: space.settings, Objectives: r.Objectives, Seed: r.Seed, Trials: r.Trials}
+	s := Search{Settings: space.settings, Objectives: r.Objectives, Seed: r.Seed, Trials: r.Trials}
 	done := 0
 	begin := time.Now()
-	trials, err := s.Run(given, func(next []tune.Candidate) (all []tune.Trial, err error) {
+	trials, err := s.Run(given, func(next []Candidate) (all []Trial, err error) {
 		name := fmt.Sprintf("trials %d to %d of %d", done+1, done+len(next), max(r.Trials, len(given)))
 		err = p.s.Step(name, func() error {
 			all, err = p.try(ctx, space, next, seen)
@@ -155,10 +153,10 @@ func (p *pool) search(ctx context.Context, r Request, space *space, seen, heldOu
 		return nil, fmt.Errorf("simulate today's configuration: %s", trials[0].Error)
 	}
 	first := p.variants.Programs(seen[0].index)
-	result := &tune.Result{
+	result := &Result{
 		Release: first.Scheduler.Release.String(), Scheduler: first.Scheduler.Request.Name, Scenario: r.ScenarioName,
 		Seed: r.Seed, Snapshots: r.Snapshots, HeldOut: append([]string{}, r.HeldOut...), Objectives: r.Objectives,
-		Settings: space.settings, Points: tune.NewPoints(r.Objectives, trials, len(given)), Trials: trials,
+		Settings: space.settings, Points: newPoints(r.Objectives, trials, len(given)), Trials: trials,
 		Programs: first.Origins, Unknown: unknown(len(heldOut)),
 	}
 	if len(heldOut) > 0 {
@@ -174,7 +172,7 @@ func (p *pool) search(ctx context.Context, r Request, space *space, seen, heldOu
 			return nil, err
 		}
 	}
-	result.Choices = tune.Compare(r.Objectives, result.Points, tune.Choose(r.Objectives, trials, len(given)))
+	result.Choices = compareChoices(r.Objectives, result.Points, choose(r.Objectives, trials, len(given)))
 	result.Notes = append(p.collected(), failed(trials)...)
 	p.s.Note(fmt.Sprintf("%d simulations in %s: %.1f s for each, of which the scheduler took %.1f s", p.simulations,
 		time.Since(begin).Round(time.Second), time.Since(begin).Seconds()/float64(max(p.simulations, 1)),
@@ -183,10 +181,10 @@ func (p *pool) search(ctx context.Context, r Request, space *space, seen, heldOu
 }
 
 // hold evaluates the points on snapshots that the search did not see.
-func (p *pool) hold(ctx context.Context, space *space, result *tune.Result, heldOut []*world) error {
-	var again []tune.Candidate
+func (p *pool) hold(ctx context.Context, space *space, result *Result, heldOut []*world) error {
+	var again []Candidate
 	for _, point := range result.Points {
-		i := slices.IndexFunc(result.Trials, func(t tune.Trial) bool { return t.Name == point.Name })
+		i := slices.IndexFunc(result.Trials, func(t Trial) bool { return t.Name == point.Name })
 		again = append(again, result.Trials[i].Candidate)
 	}
 	trials, err := p.try(ctx, space, again, heldOut)
@@ -196,11 +194,11 @@ func (p *pool) hold(ctx context.Context, space *space, result *tune.Result, held
 	for i := range trials {
 		result.Points[i].HeldOut, result.Points[i].HeldOutBySnapshot = trials[i].Figures, trials[i].BySnapshot
 	}
-	tune.MarkHeldOut(result.Objectives, result.Points)
+	markHeldOut(result.Objectives, result.Points)
 	return nil
 }
 
-func failed(trials []tune.Trial) []string {
+func failed(trials []Trial) []string {
 	var notes []string
 	for _, t := range trials {
 		if t.Error != "" {
@@ -248,7 +246,7 @@ func newSpace(scheduler pack.Scheduler, compiled simulate.Scheduler, worlds []*w
 		if err != nil {
 			return nil, err
 		}
-		x.presets = append(x.presets, named{tune.Preset + preset.Name, t})
+		x.presets = append(x.presets, named{Preset + preset.Name, t})
 	}
 	return x, nil
 }

@@ -1,4 +1,4 @@
-package trials
+package tune
 
 import (
 	"reflect"
@@ -9,7 +9,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/tune"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -41,7 +40,7 @@ func TestPresetsArePartOfTheSpace(t *testing.T) {
 			t.Errorf("%s is not in the space", given.Name)
 			continue
 		}
-		found := x.configuration(tune.Candidate{Name: "trial", Levels: given.Levels})
+		found := x.configuration(Candidate{Name: "trial", Levels: given.Levels})
 		if again := x.levels(found); !slices.Equal(again, given.Levels) {
 			t.Errorf("%s: levels %v became %v", given.Name, given.Levels, again)
 		}
@@ -73,8 +72,8 @@ func TestEachChoiceCanBeRendered(t *testing.T) {
 	for _, release := range []string{"v1.20.0", "v1.22.2", "v1.24.3", "v1.29.2", "v1.37.1"} {
 		for _, configuration := range []string{"", custom} {
 			x := spaceOf(t, release, configuration, plugin)
-			search := tune.Search{Settings: x.settings, Objectives: tune.Objectives()[:1], Seed: 1, Trials: 60}
-			_, err := search.Run(x.given(), func(next []tune.Candidate) (all []tune.Trial, err error) {
+			search := Search{Settings: x.settings, Objectives: Objectives()[:1], Seed: 1, Trials: 60}
+			_, err := search.Run(x.given(), func(next []Candidate) (all []Trial, err error) {
 				for _, c := range next {
 					text, err := x.configuration(c).BreakTies(nil, []string{"http://127.0.0.1:1/0", "http://127.0.0.1:1/1"}, "p")
 					if err != nil {
@@ -85,7 +84,7 @@ func TestEachChoiceCanBeRendered(t *testing.T) {
 					if _, err := profiles.Render(r); err != nil {
 						t.Errorf("%s, %s: %v\n%s", release, c.Name, err, text)
 					}
-					all = append(all, tune.Trial{Candidate: c, Figures: tune.Figures{0}})
+					all = append(all, Trial{Candidate: c, Figures: Figures{0}})
 				}
 				return all, nil
 			})
@@ -104,10 +103,10 @@ func TestPointsHaveAllForms(t *testing.T) {
 		Source:        v1alpha1.Source{Plugins: []v1alpha1.Plugin{{Builtin: "costaware", Weight: 2, Args: "{a: 1}"}}},
 		Extenders:     []v1alpha1.Extender{{Name: "e", URLPrefix: "http://e"}}, Replicas: 2,
 	}}
-	point := tune.Point{Name: "trial 1"}
+	point := Point{Name: "trial 1"}
 	levels := x.levels(x.today)
 	levels[0] = slices.Index(x.settings[0].Values, "MostAllocated")
-	trials := []tune.Trial{{Candidate: tune.Candidate{Name: "trial 1", Levels: levels}}}
+	trials := []Trial{{Candidate: Candidate{Name: "trial 1", Levels: levels}}}
 	if err := x.describe(&point, trials); err != nil {
 		t.Fatal(err)
 	}

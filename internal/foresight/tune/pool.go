@@ -1,4 +1,4 @@
-package trials
+package tune
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/tune"
 )
 
 // pool runs simulations, on this machine or on a cluster.
@@ -27,7 +26,7 @@ type pool struct {
 
 // try returns a trial for each candidate, with its mean figures. A simulation that fails ends the
 // trial only.
-func (p *pool) try(ctx context.Context, x *space, next []tune.Candidate, worlds []*world) ([]tune.Trial, error) {
+func (p *pool) try(ctx context.Context, x *space, next []Candidate, worlds []*world) ([]Trial, error) {
 	first, err := x.firstEqual(next)
 	if err != nil {
 		return nil, err
@@ -51,16 +50,16 @@ func (p *pool) try(ctx context.Context, x *space, next []tune.Candidate, worlds 
 	if err != nil {
 		return nil, err
 	}
-	trials := make([]tune.Trial, len(next))
+	trials := make([]Trial, len(next))
 	for i, c := range next {
-		trials[i] = tune.Trial{Candidate: c, BySnapshot: make([]tune.Figures, 0, len(worlds))}
+		trials[i] = Trial{Candidate: c, BySnapshot: make([]Figures, 0, len(worlds))}
 		for j, v := range variants {
 			if v.Name == next[first[i]].Name {
 				p.add(&trials[i], outcomes[j])
 			}
 		}
 		if trials[i].Error == "" {
-			trials[i].Figures = tune.Mean(trials[i].BySnapshot)
+			trials[i].Figures = mean(trials[i].BySnapshot)
 		} else {
 			trials[i].BySnapshot = nil
 		}
@@ -76,12 +75,12 @@ func (p *pool) try(ctx context.Context, x *space, next []tune.Candidate, worlds 
 }
 
 // add adds a simulation's figures to a trial.
-func (p *pool) add(t *tune.Trial, o matrix.Outcome) {
+func (p *pool) add(t *Trial, o matrix.Outcome) {
 	if o.Result == nil {
 		t.Error, _, _ = strings.Cut(o.Error, "\n") // the logs of programs follow
 		return
 	}
-	t.BySnapshot = append(t.BySnapshot, tune.Measure(p.r.Objectives, o.Result))
+	t.BySnapshot = append(t.BySnapshot, figuresOf(p.r.Objectives, o.Result))
 }
 
 func (p *pool) note(worlds []*world, index int, result *report.Report) {

@@ -1,4 +1,4 @@
-package trials
+package tune
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/tune"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -30,7 +29,7 @@ type space struct {
 	compiled  simulate.Scheduler
 	today     *profiles.Tunable
 	presets   []named
-	settings  []tune.Setting
+	settings  []Setting
 }
 
 type named struct {
@@ -86,14 +85,14 @@ func (x *space) add(name string, unordered bool, values ...string) {
 			return cmp.Compare(m, n)
 		})
 	}
-	x.settings = append(x.settings, tune.Setting{Name: name, Values: values, Unordered: unordered})
+	x.settings = append(x.settings, Setting{Name: name, Values: values, Unordered: unordered})
 }
 
 // given returns today's configuration and the presets.
-func (x *space) given() []tune.Candidate {
-	all := []tune.Candidate{{Name: tune.Today, Levels: x.levels(x.today)}}
+func (x *space) given() []Candidate {
+	all := []Candidate{{Name: Today, Levels: x.levels(x.today)}}
 	for _, preset := range x.presets {
-		all = append(all, tune.Candidate{Name: preset.name, Levels: x.levels(preset.Tunable)})
+		all = append(all, Candidate{Name: preset.name, Levels: x.levels(preset.Tunable)})
 	}
 	return all
 }
@@ -110,12 +109,12 @@ func (x *space) levels(t *profiles.Tunable) []int {
 }
 
 // configuration returns a candidate's configuration: a given one, or today's with changes.
-func (x *space) configuration(c tune.Candidate) *profiles.Tunable {
+func (x *space) configuration(c Candidate) *profiles.Tunable {
 	if i := slices.IndexFunc(x.presets, func(n named) bool { return n.name == c.Name }); i >= 0 {
 		return x.presets[i].Tunable
 	}
 	t := x.today.Copy()
-	if c.Name != tune.Today {
+	if c.Name != Today {
 		for i, setting := range x.settings {
 			t.Set(setting.Name, setting.Values[c.Levels[i]])
 		}
@@ -125,7 +124,7 @@ func (x *space) configuration(c tune.Candidate) *profiles.Tunable {
 
 // firstEqual returns the index of the first candidate with the same configuration as each
 // candidate: today's is often a preset.
-func (x *space) firstEqual(all []tune.Candidate) ([]int, error) {
+func (x *space) firstEqual(all []Candidate) ([]int, error) {
 	texts, first := make([]string, len(all)), make([]int, len(all))
 	for i, c := range all {
 		text, err := x.configuration(c).YAML()
@@ -139,8 +138,8 @@ func (x *space) firstEqual(all []tune.Candidate) ([]int, error) {
 }
 
 // describe adds a point's configuration in all its forms.
-func (x *space) describe(point *tune.Point, trials []tune.Trial) error {
-	i := slices.IndexFunc(trials, func(t tune.Trial) bool { return t.Name == point.Name })
+func (x *space) describe(point *Point, trials []Trial) error {
+	i := slices.IndexFunc(trials, func(t Trial) bool { return t.Name == point.Name })
 	t := x.configuration(trials[i].Candidate)
 	point.Changes = []string{}
 	for _, setting := range x.settings {
