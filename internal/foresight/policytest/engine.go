@@ -12,7 +12,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/expect"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
@@ -54,17 +53,17 @@ func (e *engine) run(ctx context.Context, r Request, t *test, w *world, branch s
 		if err != nil {
 			return nil, fmt.Errorf("at %s: %w", result.Release, err)
 		}
-		var outcome expect.Outcome
+		var outcome Outcome
 		if x.SameAs == nil {
-			outcome = expect.Check(x, first[0])
+			outcome = check(x, first[0])
 		} else {
 			var notes []string
 			if outcome, notes, err = e.compare(ctx, r, t, i, w, own); err != nil {
-				return nil, fmt.Errorf("compare with %s: %w", expect.Baseline(x.SameAs), err)
+				return nil, fmt.Errorf("compare with %s: %w", baselineName(x.SameAs), err)
 			}
 			for _, note := range notes {
 				if !slices.Contains(first[0].Notes, note) {
-					result.Notes = append(result.Notes, expect.Baseline(x.SameAs)+": "+note)
+					result.Notes = append(result.Notes, baselineName(x.SameAs)+": "+note)
 				}
 			}
 		}
@@ -95,7 +94,7 @@ func (e *engine) compile(
 // simulations while pods differ.
 func (e *engine) compare(
 	ctx context.Context, r Request, t *test, index int, w *world, own simulate.Programs,
-) (outcome expect.Outcome, notes []string, err error) {
+) (outcome Outcome, notes []string, err error) {
 	x := &t.Expect[index]
 	scheduler, err := t.baseline(r, x.SameAs)
 	if err != nil {
@@ -114,7 +113,7 @@ func (e *engine) compare(
 		if err != nil {
 			return outcome, nil, err
 		}
-		if outcome := expect.Same(x, ours, theirs); outcome.Met || n == mostRuns {
+		if outcome := same(x, ours, theirs); outcome.Met || n == mostRuns {
 			return outcome, theirs[0].Notes, nil
 		}
 	}

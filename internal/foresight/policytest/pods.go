@@ -1,4 +1,4 @@
-package expect
+package policytest
 
 import (
 	"path"

@@ -1,7 +1,4 @@
-// Package expect compares simulation results with expectations: the words in a SchedulingTest.
-//
-// The package does no I/O.
-package expect
+package policytest
 
 import (
 	"cmp"
@@ -41,9 +38,9 @@ func (f Failure) String() string {
 	return subject + ": " + f.Got
 }
 
-// Check compares a simulation's result with an expectation, except for sameAs: see [Same].
-func Check(e *v1alpha1.Expectation, r *report.Report) Outcome {
-	o := Outcome{Name: Describe(e), Expected: expected(e)}
+// check compares a simulation's result with an expectation, except for sameAs: see [Same].
+func check(e *v1alpha1.Expectation, r *report.Report) Outcome {
+	o := Outcome{Name: describe(e), Expected: expected(e)}
 	switch {
 	case e.Copies != nil:
 		o.checkCopies(e.Copies.Limits, r.Capacity)
@@ -114,11 +111,11 @@ func unknownPreemptors(e *v1alpha1.Expectation, all []pod) []Failure {
 	return found
 }
 
-// Same compares the results from several runs by a scheduler with runs by a second one. A pod
+// same compares the results from several runs by a scheduler with runs by a second one. A pod
 // differs if no run by one scheduler has the same result as a run by the second: everything else is
 // a tie, or follows from one.
-func Same(e *v1alpha1.Expectation, own, other []*report.Report) Outcome {
-	o := Outcome{Name: Describe(e), Expected: expected(e)}
+func same(e *v1alpha1.Expectation, own, other []*report.Report) Outcome {
+	o := Outcome{Name: describe(e), Expected: expected(e)}
 	ours, theirs := states(e, own), states(e, other)
 	same := 0
 	for _, key := range sortedKeys(ours, theirs) {

@@ -1,4 +1,4 @@
-package expect
+package policytest
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 )
 
-// Describe returns an expectation's name. The default is its pods and its result.
-func Describe(e *v1alpha1.Expectation) string {
+// describe returns an expectation's name. The default is its pods and its result.
+func describe(e *v1alpha1.Expectation) string {
 	if e.Name != "" {
 		return e.Name
 	}
@@ -55,7 +55,7 @@ func expected(e *v1alpha1.Expectation) string {
 	case e.Requests != nil:
 		return "requests of " + e.Requests.Resource + ": " + limits(e.Requests.Limits)
 	case e.SameAs != nil:
-		return "the same nodes as by " + Baseline(e.SameAs)
+		return "the same nodes as by " + baselineName(e.SameAs)
 	case e.Evicted != nil && *e.Evicted:
 		text = "evicted"
 	case e.Evicted != nil:
@@ -94,8 +94,8 @@ func spread(s *v1alpha1.Spread) string {
 	return strings.Join(parts, ", ")
 }
 
-// Baseline describes another scheduler.
-func Baseline(s *v1alpha1.SameAs) string {
+// baselineName describes another scheduler.
+func baselineName(s *v1alpha1.SameAs) string {
 	var parts []string
 	if s.Scheduler != "" {
 		parts = append(parts, s.Scheduler)

@@ -1,4 +1,4 @@
-package expect_test
+package policytest
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/foresight/expect"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
@@ -70,38 +69,38 @@ func edges() *report.Report {
 
 func TestExpectationsAtTheirEdges(t *testing.T) {
 	const never = "pending: the simulation did not schedule it"
-	pods := func(got string, keys ...string) (all []expect.Failure) {
+	pods := func(got string, keys ...string) (all []Failure) {
 		for _, key := range keys {
-			all = append(all, expect.Failure{Pod: key, Got: got})
+			all = append(all, Failure{Pod: key, Got: got})
 		}
 		return all
 	}
-	nodes := func(got string, names ...string) (all []expect.Failure) {
+	nodes := func(got string, names ...string) (all []Failure) {
 		for _, name := range names {
-			all = append(all, expect.Failure{Node: name, Got: got})
+			all = append(all, Failure{Node: name, Got: got})
 		}
 		return all
 	}
-	evicted := []expect.Failure{{Pod: "n/lost", Got: "evicted by n/x"}, {Pod: "n/low-1", Got: "evicted by n/with-a-long-name"},
+	evicted := []Failure{{Pod: "n/lost", Got: "evicted by n/x"}, {Pod: "n/low-1", Got: "evicted by n/with-a-long-name"},
 		{Pod: "n/low-2", Got: "evicted by n/with-a-long-name"}, {Pod: "n/self", Got: "evicted by n/with-a-long-name"}}
 	cases := []struct {
 		line, got string
 		met       bool
-		failures  []expect.Failure
+		failures  []Failure
 	}{
 		{"{pod: n/with-a-long-name, evicts: n/*}", "evicts n/low-1, n/low-2, n/self", true, nil},
 		{"{pod: n/with-a-long-name, evicts: n/set}", "evicts none of them", false,
-			[]expect.Failure{{Pod: "n/with-a-long-name", Node: "a", Got: "evicts none of them"}}},
+			[]Failure{{Pod: "n/with-a-long-name", Node: "a", Got: "evicts none of them"}}},
 		{"{pod: n/l*, evicted: false}", "0 of 3 pods", false, evicted[:3]},
 		{"{pod: n/self, evicted: true}", "evicted by n/with-a-long-name", true, nil},
 		{"{pod: n/self, evicted: false}", "evicted by n/with-a-long-name", false, evicted[3:]},
 		{"{pod: n/self, pending: ''}", "evicted by n/with-a-long-name", false, evicted[3:]},
-		{"{pod: n/set, pending: ''}", "on node e", false, []expect.Failure{{Pod: "n/set", Node: "e", Got: "on node e"}}},
+		{"{pod: n/set, pending: ''}", "on node e", false, []Failure{{Pod: "n/set", Node: "e", Got: "on node e"}}},
 		{"{pod: n/gone, node: '*'}", "pending: no room", false, pods("pending: no room", "n/gone")},
 		{"{pod: n/gone, nodeLabels: {tier: ''}}", "pending: no room", false, pods("pending: no room", "n/gone")},
 		{"{pod: n/gone, moved: true}", "from a: pending: no room", true, nil},
 		{"{pod: n/gone, moved: false}", "from a: pending: no room", false, pods("from a: pending: no room", "n/gone")},
-		{"{pod: n/with-a-long-name, moved: true}", "on node a", false, []expect.Failure{{Pod: "n/with-a-long-name", Node: "a", Got: "on node a"}}},
+		{"{pod: n/with-a-long-name, moved: true}", "on node a", false, []Failure{{Pod: "n/with-a-long-name", Node: "a", Got: "on node a"}}},
 		{"{pod: n/never, pending: not schedule}", never, true, nil},
 		{"{labels: {app: bare}, pending: '', count: {atLeast: 3}}", "2 of 2 pods", false, nil},
 		{"{labels: {app: bare}, pending: other, count: {atLeast: 1}}", "0 of 2 pods", false,
@@ -114,36 +113,36 @@ func TestExpectationsAtTheirEdges(t *testing.T) {
 		{"{labels: {none: ''}, node: a}", "no such pod", false, nil},
 		{"{pod: n/with-a-long-name, labels: {app: low}, node: a}", "no such pod", false, nil},
 		{"{pod: n/with-a-long-name, nodeLabels: {tier: '', pool: ''}}", "on node a, which has not pool=", false,
-			[]expect.Failure{{Pod: "n/with-a-long-name", Node: "a", Got: "on node a, which has not pool="}}},
+			[]Failure{{Pod: "n/with-a-long-name", Node: "a", Got: "on node a, which has not pool="}}},
 		{"{pod: n/p1, nodeLabels: {tier: '', pool: web}}", "on node b, which has not tier=", false,
-			[]expect.Failure{{Pod: "n/p1", Node: "b", Got: "on node b, which has not tier="}}},
+			[]Failure{{Pod: "n/p1", Node: "b", Got: "on node b, which has not tier="}}},
 		{"{labels: {app: many}, node: b, count: {atLeast: 7, atMost: 7}}", "7 of 7 pods", true, nil},
 		{"{labels: {app: low}, evicted: true, count: {below: 3}}", "3 of 3 pods", false, evicted[:3]},
 
 		{"{pod: n/*, spread: {over: zone, exactly: 2}}", "2: 1 1, 2 9", true, nil},
 		{"{pod: n/set, spread: {over: zone, atLeast: 1}}", "0: ", false,
-			[]expect.Failure{{Pod: "n/set", Node: "e", Got: "on node e, which has no zone"}}},
+			[]Failure{{Pod: "n/set", Node: "e", Got: "on node e, which has no zone"}}},
 		{"{pod: n/g*, spread: {over: node, atLeast: 1}}", "0: ", false, pods("pending: no room", "n/gone")},
 		{"{pod: n/none, spread: {over: node, exactly: 0}}", "no such pod", false, nil},
 		{"{pod: 'n/[ps]*', spread: {over: tier, each: {atMost: 6}}}", "1: front 7", false, append(pods("in front", "n/p1",
-			"n/p2", "n/p3", "n/p4", "n/p5", "n/p6", "n/p7"), expect.Failure{Pod: "n/plain", Got: never},
-			expect.Failure{Pod: "n/self", Got: "evicted by n/with-a-long-name"},
-			expect.Failure{Pod: "n/set", Node: "e", Got: "on node e, which has no tier"})},
+			"n/p2", "n/p3", "n/p4", "n/p5", "n/p6", "n/p7"), Failure{Pod: "n/plain", Got: never},
+			Failure{Pod: "n/self", Got: "evicted by n/with-a-long-name"},
+			Failure{Pod: "n/set", Node: "e", Got: "on node e, which has no tier"})},
 
 		{"{pod: n/*, requests: {resource: cpu, exactly: 5700m}}", "5700m", true, nil},
-		{"{pod: 'n/p[12]', requests: {resource: cpu, above: 200m}}", "200m", false, []expect.Failure{
+		{"{pod: 'n/p[12]', requests: {resource: cpu, above: 200m}}", "200m", false, []Failure{
 			{Pod: "n/p1", Node: "b", Got: "requests 100m"}, {Pod: "n/p2", Node: "b", Got: "requests 100m"}}},
 		// A sum may differ by one part in 10^9.
 		{"{pod: n/big, requests: {resource: memory, exactly: 1000000000000}}", "1000000001000", true, nil},
 		{"{pod: n/big, requests: {resource: memory, atMost: 999999999999}}", "1000000001000", false,
-			[]expect.Failure{{Pod: "n/big", Node: "s", Got: "requests 1000000001000"}}},
+			[]Failure{{Pod: "n/big", Node: "s", Got: "requests 1000000001000"}}},
 		{"{pod: n/big, requests: {resource: memory, atLeast: 1000000002000}}", "1000000001000", true, nil},
 		{"{pod: n/big, requests: {resource: memory, atLeast: 1000000002002}}", "1000000001000", false,
-			[]expect.Failure{{Pod: "n/big", Node: "s", Got: "requests 1000000001000"}}},
+			[]Failure{{Pod: "n/big", Node: "s", Got: "requests 1000000001000"}}},
 		{"{utilization: {resource: example.com/x, exactly: 0}}", "0.0% to 0.0%", true, nil},
 
 		{"{emptyNodes: {exactly: 1}}", "1 node", true, nil},
-		{"{emptyNodes: {above: 1}}", "1 node", false, []expect.Failure{{Node: "a", Got: "n/with-a-long-name"},
+		{"{emptyNodes: {above: 1}}", "1 node", false, []Failure{{Node: "a", Got: "n/with-a-long-name"},
 			{Node: "e", Got: "n/set"}, {Node: "s", Got: "n/big, n/tiny"}, {Node: "b", Got: "n/p1, n/p2, n/p3, n/p4, n/p5 and 2 others"}}},
 		{"{emptyNodes: {labels: {tier: ''}, exactly: 0}}", "0 nodes", true, nil},
 		{"{emptyNodes: {labels: {tier: front, pool: batch}, exactly: 1}}", "0 nodes", false, nil},
@@ -162,7 +161,7 @@ func TestExpectationsAtTheirEdges(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.line, func(t *testing.T) {
-			got := expect.Check(decode(t, tc.line), edges())
+			got := check(decode(t, tc.line), edges())
 			if got.Got != tc.got || got.Met != tc.met {
 				t.Errorf("got %+v", got)
 			}
@@ -213,9 +212,9 @@ func TestExpectationsAreDescribed(t *testing.T) {
 	} {
 		e, r := decode(t, line), edges()
 		r.Capacity = &report.Capacity{}
-		o := expect.Same(e, nil, nil)
+		o := same(e, nil, nil)
 		if e.SameAs == nil {
-			o = expect.Check(e, r)
+			o = check(e, r)
 		}
 		if o.Name != want[0] || o.Expected != want[1] {
 			t.Errorf("%s: got %q, %q", line, o.Name, o.Expected)
@@ -224,7 +223,7 @@ func TestExpectationsAreDescribed(t *testing.T) {
 }
 
 func TestFailuresAreOneLine(t *testing.T) {
-	for want, f := range map[string]expect.Failure{
+	for want, f := range map[string]Failure{
 		"shop/web: on node a": {Pod: "shop/web", Node: "a", Got: "on node a"},
 		"node a: empty":       {Node: "a", Got: "empty"},
 	} {

@@ -1,4 +1,4 @@
-package expect_test
+package policytest
 
 import (
 	"testing"
@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/expect"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
@@ -84,34 +83,34 @@ func decode(t *testing.T, line string) *v1alpha1.Expectation {
 
 func TestExpectationsAreComparedWithTheResult(t *testing.T) {
 	const unplaced = "pending: 0/4 nodes are available: 4 Insufficient cpu."
-	unknown := expect.Failure{Pod: "team-b/other", Node: "c", Got: "evicted by a pod that the scheduler did not report"}
-	evicts := expect.Failure{Pod: "team-a/high", Node: "c", Got: "evicts team-b/low"}
-	web := func(name, where string) expect.Failure {
-		return expect.Failure{Pod: "shop/" + name, Got: "in " + where}
+	unknown := Failure{Pod: "team-b/other", Node: "c", Got: "evicted by a pod that the scheduler did not report"}
+	evicts := Failure{Pod: "team-a/high", Node: "c", Got: "evicts team-b/low"}
+	web := func(name, where string) Failure {
+		return Failure{Pod: "shop/" + name, Got: "in " + where}
 	}
 	cases := []struct {
 		line, got string
 		met       bool
-		failures  []expect.Failure
+		failures  []Failure
 	}{
 		{"{pod: shop/web-1, node: a}", "on node a", true, nil},
-		{"{pod: shop/web-1, node: b}", "on node a", false, []expect.Failure{{Pod: "shop/web-1", Node: "a", Got: "on node a"}}},
+		{"{pod: shop/web-1, node: b}", "on node a", false, []Failure{{Pod: "shop/web-1", Node: "a", Got: "on node a"}}},
 		{"{pod: shop/web-*, nodes: [a, b]}", "3 of 3 pods", true, nil},
-		{"{pod: shop/web-*, node: a}", "1 of 3 pods", false, []expect.Failure{
+		{"{pod: shop/web-*, node: a}", "1 of 3 pods", false, []Failure{
 			{Pod: "shop/web-2", Node: "b", Got: "on node b"}, {Pod: "shop/web-3", Node: "b", Got: "on node b"}}},
 		{"{pod: shop/web-*, node: a, count: {atLeast: 1}}", "1 of 3 pods", true, nil},
-		{"{pod: shop/web-*, node: a, count: 0}", "1 of 3 pods", false, []expect.Failure{
+		{"{pod: shop/web-*, node: a, count: 0}", "1 of 3 pods", false, []Failure{
 			{Pod: "shop/web-1", Node: "a", Got: "on node a"}}},
 		{"{workload: shop/web, node: '*'}", "3 of 3 pods", true, nil},
 		{"{workload: shop/Deployment/w*, node: '*'}", "3 of 3 pods", true, nil},
 		{"{workload: shop/ReplicaSet/web-5d9, node: '*'}", "no such pod", false, nil},
 		{"{labels: {app: web}, pod: shop/web-2, nodeLabels: {pool: web}}", "on node b", true, nil},
-		{"{pod: shop/web-1, nodeLabels: {pool: web}}", "on node a, which has not pool=web", false, []expect.Failure{
+		{"{pod: shop/web-1, nodeLabels: {pool: web}}", "on node a, which has not pool=web", false, []Failure{
 			{Pod: "shop/web-1", Node: "a", Got: "on node a, which has not pool=web"}}},
 		{"{pod: shop/big, pending: Insufficient cpu}", unplaced, true, nil},
 		{"{labels: {app: big}, pending: ''}", unplaced, true, nil},
 		{"{pod: shop/big, pending: Insufficient memory}", unplaced, false,
-			[]expect.Failure{{Pod: "shop/big", Got: unplaced}}},
+			[]Failure{{Pod: "shop/big", Got: unplaced}}},
 		{"{pod: shop/none, pending: ''}", "no such pod", false, nil},
 		{"{pod: shop/none, pending: '', count: 0}", "0 of 0 pods", true, nil},
 		{"{pod: team-b/low, evicted: true}", "evicted by team-a/high", true, nil},
@@ -119,39 +118,39 @@ func TestExpectationsAreComparedWithTheResult(t *testing.T) {
 		{"{pod: shop/old, evicted: false}", "on node b", true, nil},
 		{"{pod: shop/old, moved: true}", "from a: on node b", true, nil},
 		{"{pod: shop/web-1, moved: false}", "on node a", true, nil},
-		{"{pod: team-a/*, evicts: team-b/*, count: 0}", "2 of 2 pods", false, []expect.Failure{evicts, unknown}},
+		{"{pod: team-a/*, evicts: team-b/*, count: 0}", "2 of 2 pods", false, []Failure{evicts, unknown}},
 		{"{pod: team-a/*, evicts: team-b/low}", "evicts team-b/low", true, nil},
 		{"{pod: shop/*, evicts: team-b/low, count: 0}", "0 of 5 pods", true, nil},
 		{"{workload: shop/web, spread: {over: zone, atLeast: 2, each: {atMost: 2}}}", "2: 1 1, 2 2", true, nil},
 		{"{workload: shop/web, spread: {over: zone, atLeast: 3}}", "2: 1 1, 2 2", false,
-			[]expect.Failure{web("web-1", "1"), web("web-2", "2"), web("web-3", "2")}},
+			[]Failure{web("web-1", "1"), web("web-2", "2"), web("web-3", "2")}},
 		{"{workload: shop/web, spread: {over: node, each: 1}}", "2: a 1, b 2", false,
-			[]expect.Failure{web("web-2", "b"), web("web-3", "b")}},
+			[]Failure{web("web-2", "b"), web("web-3", "b")}},
 		{"{pod: shop/*, requests: {resource: cpu, exactly: 7}}", "7", true, nil},
 		{"{pod: team-a/*, requests: {resource: cpu, below: 9500m}}", "9500m", false,
-			[]expect.Failure{{Pod: "team-a/high", Node: "c", Got: "requests 9500m"}}},
+			[]Failure{{Pod: "team-a/high", Node: "c", Got: "requests 9500m"}}},
 		{"{copies: 10}", "10 copies", true, nil},
-		{"{copies: {atLeast: 11}}", "10 copies", false, []expect.Failure{{Pod: "x/train-11", Got: "pending: no GPU"}}},
+		{"{copies: {atLeast: 11}}", "10 copies", false, []Failure{{Pod: "x/train-11", Got: "pending: no GPU"}}},
 		{"{copies: {above: 9}}", "10 copies", true, nil},
-		{"{copies: {above: 10}}", "10 copies", false, []expect.Failure{{Pod: "x/train-11", Got: "pending: no GPU"}}},
+		{"{copies: {above: 10}}", "10 copies", false, []Failure{{Pod: "x/train-11", Got: "pending: no GPU"}}},
 		{"{copies: {below: 11}}", "10 copies", true, nil},
-		{"{copies: {below: 10}}", "10 copies", false, []expect.Failure{{Pod: "x/train-11", Got: "pending: no GPU"}}},
+		{"{copies: {below: 10}}", "10 copies", false, []Failure{{Pod: "x/train-11", Got: "pending: no GPU"}}},
 		{"{emptyNodes: {atLeast: 1}}", "1 node", true, nil},
 		{"{emptyNodes: {labels: {pool: web}, atLeast: 1}}", "0 nodes", false,
-			[]expect.Failure{{Node: "b", Got: "shop/old, shop/web-2, shop/web-3"}}},
-		{"{emptyNodes: {exactly: 0}}", "1 node", false, []expect.Failure{{Node: "d", Got: "empty"}}},
+			[]Failure{{Node: "b", Got: "shop/old, shop/web-2, shop/web-3"}}},
+		{"{emptyNodes: {exactly: 0}}", "1 node", false, []Failure{{Node: "d", Got: "empty"}}},
 		{"{utilization: {resource: cpu, of: p50, exactly: 0.2}}", "20.0%", true, nil},
 		{"{utilization: {resource: cpu, of: p99, below: 90%}}", "95.0%", false,
-			[]expect.Failure{{Node: "c", Got: "95.0%: 9500m of 10"}}},
+			[]Failure{{Node: "c", Got: "95.0%: 9500m of 10"}}},
 		{"{utilization: {resource: cpu, of: total, atMost: 0.4125}}", "41.2%", true, nil},
-		{"{utilization: {resource: cpu, of: mean, above: 0.4125}}", "41.2%", false, []expect.Failure{
+		{"{utilization: {resource: cpu, of: mean, above: 0.4125}}", "41.2%", false, []Failure{
 			{Node: "a", Got: "20.0%: 2 of 10"}, {Node: "d", Got: "0.0%: 0 of 10"}}},
 		{"{utilization: {resource: cpu, labels: {pool: web}, exactly: 0.5}}", "50.0% to 50.0%", true, nil},
 		{"{utilization: {resource: gpu, below: 1}}", "no node has the resource", false, nil},
 	}
 	for _, tc := range cases {
 		t.Run(tc.line, func(t *testing.T) {
-			got := expect.Check(decode(t, tc.line), example())
+			got := check(decode(t, tc.line), example())
 			if got.Got != tc.got || got.Met != tc.met || got.Expected == "" || got.Name == "" {
 				t.Errorf("got %+v", got)
 			}
@@ -168,7 +167,7 @@ func TestMoreCopiesMayFit(t *testing.T) {
 	for line, met := range map[string]bool{"{copies: 10}": false, "{copies: {atMost: 20}}": false,
 		"{copies: {below: 20}}": false, "{copies: {above: 9}}": true, "{copies: {above: 10}}": false,
 		"{copies: {atLeast: 10}}": true, "{copies: {atLeast: 11}}": false} {
-		if got := expect.Check(decode(t, line), r); got.Met != met || got.Got != "at least 10 copies: none was refused" {
+		if got := check(decode(t, line), r); got.Met != met || got.Got != "at least 10 copies: none was refused" {
 			t.Errorf("%s: got %+v", line, got)
 		}
 	}
@@ -221,11 +220,11 @@ func TestTiesAreNotDifferences(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var failures []expect.Failure
+			var failures []Failure
 			if tc.difference != "" {
-				failures = []expect.Failure{{Pod: "shop/web", Got: tc.difference}}
+				failures = []Failure{{Pod: "shop/web", Got: tc.difference}}
 			}
-			got := expect.Same(decode(t, tc.line), tc.own, tc.other)
+			got := same(decode(t, tc.line), tc.own, tc.other)
 			if diff := cmp.Diff(failures, got.Failures); diff != "" || got.Met != (failures == nil) || got.Got != tc.got {
 				t.Errorf("met %t, %s, failures (-want +got):\n%s", got.Met, got.Got, diff)
 			}
