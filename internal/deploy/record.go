@@ -156,8 +156,9 @@ func ImagesOf(revision *apply.Revision) ([]string, error) {
 	return images, nil
 }
 
-// PlanOf returns the plan that deploys a revision again, with the revision's objects. Its
-// configuration is not checked once more. The error is invalid input if the revision has no record.
+// PlanOf returns the plan that deploys a revision again in its own place, with the revision's
+// objects. Its configuration is not checked once more. The error is invalid input if the revision
+// has no record.
 func PlanOf(revision *apply.Revision) (*Plan, error) {
 	r, err := decodeRecord(revision)
 	if err != nil {
@@ -165,7 +166,8 @@ func PlanOf(revision *apply.Revision) (*Plan, error) {
 	}
 	plan := &Plan{
 		Name: revision.Name, Namespace: revision.Namespace, Objects: revision.Objects, TakenPorts: map[int]string{},
-		Request: r.Request, Extender: r.Extender, checked: true, recorded: revision.Objects,
+		Replaces: revision.Number,
+		Request:  r.Request, Extender: r.Extender, checked: true, recorded: revision.Objects,
 	}
 	if r.Extender != nil {
 		plan.Release, plan.Scheduler.Image = r.Extender.Release, r.Extender.Image
