@@ -151,7 +151,8 @@ func TestASchedulerWithAPolicyIsRewired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !SameObjects(want.Objects, plan.Objects) || !strings.Contains(string(plan.Scheduler.Configuration.Policy), "10.96.0.7") {
+	if !SameObjects(want.Objects, plan.Objects) ||
+		!strings.Contains(string(plan.Scheduler.Configuration.Policy), "10.96.0.7") {
 		t.Errorf("(-want +got):\n%s", cmp.Diff(want.Objects, plan.Objects))
 	}
 }

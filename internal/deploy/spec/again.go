@@ -92,8 +92,8 @@ func (s *Spec) WithSource(recorded *v1alpha1.Recipe) *Spec {
 // RequiresSignature reports whether the image must be signed: by the spec's key, or by the deployed
 // scheduler's key, which is recorded.
 func (s *Spec) RequiresSignature(recorded string) bool {
-	key := cmp.Or(s.request.Spec.Image.RequireSignature, recorded)
-	return key != "" && key != v1alpha1.NoSignature
+	key, _ := deploy.KeepKey(s.request.Spec.Image.RequireSignature, recorded)
+	return key != ""
 }
 
 // UsesOwnImage reports whether the scheduler gets the release's own image.
