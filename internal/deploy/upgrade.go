@@ -20,8 +20,7 @@ type Installed struct {
 	// APIVersion is the scheduler's config API, and Credentials one of the Credentials constants.
 	APIVersion  string
 	Credentials string
-	// Added are extenders that were deployed separately and are not in the request, without the
-	// certificates in the scheduler's pods.
+	// Added are extenders that `extender deploy` added, without their addresses.
 	Added []profiles.Extender
 }
 
@@ -43,17 +42,12 @@ func ReadInstalled(revision *apply.Revision) (*Installed, error) {
 	}
 	var asked []v1alpha1.Extender
 	for _, e := range plan.Request.Spec.Extenders {
-		if at := e.Deployed; at == nil || !at.Added {
-			e.Deployed = nil
-			asked = append(asked, e)
+		if at := e.Deployed; at != nil && at.Added {
+			installed.Added = append(installed.Added, CallOf(e))
 			continue
 		}
-		w, err := WiringOf(e)
-		if err != nil {
-			return nil, err
-		}
-		w.Extender.EnableHTTPS, w.Extender.TLS = false, nil
-		installed.Added = append(installed.Added, w.Extender)
+		e.Deployed = nil
+		asked = append(asked, e)
 	}
 	installed.Request.Spec.Extenders = asked
 	return installed, nil
