@@ -10,7 +10,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Installed is a deployed scheduler's record, from which another release is planned.
+// Installed is a deployed scheduler's record, from which another release is planned. It comes from
+// a cluster, where others may write it: files on this machine are not read for it. The zero value
+// is no record.
 type Installed struct {
 	Release versions.Release
 	Image   string
@@ -20,6 +22,9 @@ type Installed struct {
 	// APIVersion is the scheduler's config API, and Credentials one of the Credentials constants.
 	APIVersion  string
 	Credentials string
+	// Built is the recipe with which this machine built Image, or nil if it did not: this machine's
+	// user named its sources and bases.
+	Built *v1alpha1.Recipe
 	// Added are extenders that `extender deploy` added, without their addresses.
 	Added []profiles.Extender
 }
