@@ -58,7 +58,7 @@ func migrate(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	sp, err := spec.OfHandmade(nameFlags(c, u), found.Request, sourceName(c))
+	sp, err := spec.Of(nameFlags(c, u), found.Request, sourceName(c))
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func (u *run) validate(ctx context.Context, t *target) (*spec.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	sp, err := spec.Of(request, u.o.Version, u.session.CacheDir)
+	sp, err := spec.Of(spec.Flags{Version: u.o.Version, CacheDir: u.session.CacheDir}, request, deploy.OwnerName(u.object))
 	if err != nil {
 		return nil, err
 	}

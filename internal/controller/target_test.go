@@ -153,7 +153,7 @@ func TestSpecIsOfTheReleaseOfTheIndex(t *testing.T) {
 	object.Spec.Image.Reference = "s:v1.24.3"
 	wanted := &target{SchedulerRelease: &v1alpha1.SchedulerRelease{Release: "v1.29.1", Image: "s:v1.29.1",
 		Args: []string{"--v=2", "--feature-gates=TTLAfterFinished=true"}}}
-	sp, err := spec.Of(requested(t, wanted, object), "v0.0.0", t.TempDir())
+	sp, err := spec.Of(spec.Flags{Version: "v0.0.0", CacheDir: t.TempDir()}, requested(t, wanted, object), "an object")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,13 +65,13 @@ func TestPermissionsThatARevisionAdds(t *testing.T) {
 }
 
 func TestPermissionsOfARevisionAreConfirmed(t *testing.T) {
-	rewired := func(r *apply.Revision) *Plan {
+	wired := func(r *apply.Revision) *Plan {
 		yes := true
 		near := v1alpha1.Extender{Name: "near", FilterVerb: "filter", Ignorable: &yes, Sidecar: true,
 			Policies: []v1alpha1.Policy{{Name: "loadaware"}}}
 		near.Deployed = &v1alpha1.DeployedExtender{Image: "localhost/e:v1", Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{"a"}, Resources: []string{"b"}, Verbs: []string{"get"}}}}
-		plan, err := Rewire(r, []v1alpha1.Extender{near}, nil)
+		plan, err := rewired(t, r, []v1alpha1.Extender{near})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,8 +113,8 @@ func TestPermissionsOfARevisionAreConfirmed(t *testing.T) {
 		"honest":                            {plan: planOf(same)},
 		"more":                              {plan: planOf(more), asks: true},
 		"a record with more":                {plan: rendered, asks: true},
-		"an extender that the user names":   {plan: rewired(same)},
-		"the same with a record of more":    {plan: rewired(more), asks: true},
+		"an extender that the user names":   {plan: wired(same)},
+		"the same with a record of more":    {plan: wired(more), asks: true},
 		"a request of the user with more":   {plan: planned(false, "secrets")},
 		"a recorded request with more":      {plan: planned(true, "secrets"), asks: true},
 		"an undo that adds permissions":     {plan: undo, fails: "get, list secrets"},

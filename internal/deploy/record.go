@@ -117,27 +117,6 @@ func unmarshalRecord(revision *apply.Revision) (*record, error) {
 	return r, nil
 }
 
-// RequiredKey returns the public key, in PEM, that must have signed a scheduler's image according
-// to its revision's request, or "" if none is required. It returns an error if that cannot be read,
-// also if only the revision's objects name a key.
-func RequiredKey(revision *apply.Revision) (key string, err error) {
-	r := &record{}
-	switch {
-	case revision.Damage != nil:
-		err = revision.Damage
-	case len(revision.Record) > 0:
-		r, err = unmarshalRecord(revision)
-	}
-	if err == nil && r.Request != nil {
-		return r.Request.Spec.Image.RequireSignature, nil
-	}
-	if id := manifest.SignedBy(revision.Objects); err == nil && id != "" {
-		err = fmt.Errorf("revision %d of %s requires the key %.100s and does not record it", revision.Number, revision.Name, id)
-	}
-	return "", problem.WithHint(err, "specify the key with --require-signature KEY, or lift the requirement with "+
-		"--require-signature none")
-}
-
 // ImagesOf returns the images in the pods of a deployed scheduler or extender.
 func ImagesOf(revision *apply.Revision) ([]string, error) {
 	r, err := decodeRecord(revision)
@@ -156,8 +135,9 @@ func ImagesOf(revision *apply.Revision) ([]string, error) {
 	return images, nil
 }
 
-// PlanOf returns the plan that deploys a revision again, with the revision's objects. Its
-// configuration is not checked once more. The error is invalid input if the revision has no record.
+// PlanOf returns the plan that deploys a revision again in its own place, with the revision's
+// objects. Its configuration is not checked once more. The error is invalid input if the revision
+// has no record.
 func PlanOf(revision *apply.Revision) (*Plan, error) {
 	r, err := decodeRecord(revision)
 	if err != nil {
@@ -165,7 +145,8 @@ func PlanOf(revision *apply.Revision) (*Plan, error) {
 	}
 	plan := &Plan{
 		Name: revision.Name, Namespace: revision.Namespace, Objects: revision.Objects, TakenPorts: map[int]string{},
-		Request: r.Request, Extender: r.Extender, checked: true, recorded: revision.Objects,
+		Replaces: revision.Number,
+		Request:  r.Request, Extender: r.Extender, checked: true, recorded: revision.Objects,
 	}
 	if r.Extender != nil {
 		plan.Release, plan.Scheduler.Image = r.Extender.Release, r.Extender.Image

@@ -108,20 +108,29 @@ func TestRecordOfARevisionGivesTheSameObjectsAndRecord(t *testing.T) {
 	}
 }
 
+// rewired returns the plan for a revision's scheduler with other extenders.
+func rewired(t *testing.T, r *apply.Revision, set []v1alpha1.Extender, drop ...string) (*Plan, error) {
+	t.Helper()
+	plan, err := PlanOf(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan, plan.SetExtenders(set, drop...)
+}
+
 // The order in which a user deploys an extender and its scheduler does not matter.
 func TestRewiredSchedulerIsTheOneThatIsDeployedWithTheExtender(t *testing.T) {
 	all := shapes(t)
 	for _, name := range []string{"extender of pmk-sched", "sidecar"} {
 		want := shaped(t, "v1.24.3", all[name])
-		plan, err := Rewire(revisionOf(t, 4, shaped(t, "v1.24.3", all["defaults"])), want.Request.Spec.Extenders,
-			nil)
+		plan, err := rewired(t, revisionOf(t, 4, shaped(t, "v1.24.3", all["defaults"])), want.Request.Spec.Extenders)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !SameObjects(want.Objects, plan.Objects) || plan.Replaces != 4 {
 			t.Errorf("%s replaces %d (-want +got):\n%s", name, plan.Replaces, cmp.Diff(want.Objects, plan.Objects))
 		}
-		back, err := Rewire(revisionOf(t, 5, plan), nil, []string{want.Scheduler.Wirings[0].Extender.Name})
+		back, err := rewired(t, revisionOf(t, 5, plan), nil, want.Scheduler.Wirings[0].Extender.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,12 +147,12 @@ func TestASchedulerWithAPolicyIsRewired(t *testing.T) {
 		o.Spec.Configuration.PolicyConfigMap, o.Spec.Credentials = true, CredentialsServiceAccount
 	}
 	want := shaped(t, "v1.21.14", func(o *PlanInput) { policy(o); far(o) })
-	plan, err := Rewire(revisionOf(t, 4, shaped(t, "v1.21.14", policy)), want.Request.Spec.Extenders, nil)
+	plan, err := rewired(t, revisionOf(t, 4, shaped(t, "v1.21.14", policy)), want.Request.Spec.Extenders)
 	if err != nil {
 		t.Fatal(err)
 	}
-	policyText := string(plan.Scheduler.Configuration.Policy)
-	if !SameObjects(want.Objects, plan.Objects) || !strings.Contains(policyText, "10.96.0.7") {
+	if !SameObjects(want.Objects, plan.Objects) ||
+		!strings.Contains(string(plan.Scheduler.Configuration.Policy), "10.96.0.7") {
 		t.Errorf("(-want +got):\n%s", cmp.Diff(want.Objects, plan.Objects))
 	}
 }
@@ -153,7 +162,7 @@ func TestAnExtenderOfTheRequestIsNotReplacedByAnotherOne(t *testing.T) {
 	plan := shaped(t, "v1.24.3", all["extender"])
 	one := shaped(t, "v1.24.3", all["sidecar"]).Request.Spec.Extenders[0]
 	one.Name = plan.Request.Spec.Extenders[0].Name
-	_, err := Rewire(revisionOf(t, 4, plan), []v1alpha1.Extender{one}, nil)
+	_, err := rewired(t, revisionOf(t, 4, plan), []v1alpha1.Extender{one})
 	if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "calls another extender theirs") {
 		t.Errorf("got %v", err)
 	}

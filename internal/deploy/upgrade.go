@@ -10,7 +10,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Installed is a deployed scheduler's record, from which another release is planned.
+// Installed is a deployed scheduler's record, from which another release is planned. It comes from
+// a cluster, where others may write it: files on this machine are not read for it. The zero value
+// is no record.
 type Installed struct {
 	Release versions.Release
 	Image   string
@@ -20,8 +22,10 @@ type Installed struct {
 	// APIVersion is the scheduler's config API, and Credentials one of the Credentials constants.
 	APIVersion  string
 	Credentials string
-	// Added are extenders that were deployed separately and are not in the request, without the
-	// certificates in the scheduler's pods.
+	// Built is the recipe with which this machine built Image, or nil if it did not: this machine's
+	// user named its sources and bases.
+	Built *v1alpha1.Recipe
+	// Added are extenders that `extender deploy` added, without their addresses.
 	Added []profiles.Extender
 }
 
@@ -43,17 +47,12 @@ func ReadInstalled(revision *apply.Revision) (*Installed, error) {
 	}
 	var asked []v1alpha1.Extender
 	for _, e := range plan.Request.Spec.Extenders {
-		if at := e.Deployed; at == nil || !at.Added {
-			e.Deployed = nil
-			asked = append(asked, e)
+		if at := e.Deployed; at != nil && at.Added {
+			installed.Added = append(installed.Added, CallOf(e))
 			continue
 		}
-		w, err := WiringOf(e)
-		if err != nil {
-			return nil, err
-		}
-		w.Extender.EnableHTTPS, w.Extender.TLS = false, nil
-		installed.Added = append(installed.Added, w.Extender)
+		e.Deployed = nil
+		asked = append(asked, e)
 	}
 	installed.Request.Spec.Extenders = asked
 	return installed, nil

@@ -139,8 +139,49 @@ func (p *Plan) configure() error {
 	return err
 }
 
-// call plans the scheduler again with these extenders in its request.
-func (p *Plan) call(extenders []v1alpha1.Extender) error {
+// SetExtenders plans a revision's scheduler again with other extenders in its request: it adds the
+// extenders in set, which replace deployed extenders with the same name, and removes the deployed
+// extenders named in drop.
+func (p *Plan) SetExtenders(set []v1alpha1.Extender, drop ...string) error {
+	if p.Request == nil {
+		return problem.Invalidf("", "%s is an extender, which calls none", p.Name)
+	}
+	names := slices.Clone(drop)
+	for _, e := range set {
+		names = append(names, e.Name)
+	}
+	named := func(e v1alpha1.Extender) bool { return slices.Contains(names, e.Name) }
+	kept := slices.DeleteFunc(slices.Clone(p.Request.Spec.Extenders),
+		func(e v1alpha1.Extender) bool { return e.Deployed != nil && named(e) })
+	if i := slices.IndexFunc(kept, named); i >= 0 {
+		return problem.Invalidf("choose another --name", "scheduler %s calls another extender %s, at %s", p.Name,
+			kept[i].Name, kept[i].URLPrefix)
+	}
+	if err := p.planAgain(kept); err != nil {
+		return err
+	}
+	recorded, known := p.Objects, p.Scheduler.Configuration.Notes // without the extenders that the user names
+	if err := p.planAgain(slices.Concat(kept, set)); err != nil {
+		return err
+	}
+	p.recorded, p.checked = recorded, false
+	if len(set) == 0 {
+		return nil
+	}
+	for _, n := range p.Scheduler.Configuration.Notes {
+		if n.IsWarning() && !slices.Contains(known, n) {
+			p.Warnings = append(p.Warnings, n.Message)
+		}
+	}
+	unbatched, err := profiles.FindUnbatched(p.Scheduler.Configuration.YAML, p.Release, p.plugins, p.Gates())
+	for _, u := range unbatched {
+		p.Notes = append(p.Notes, u.String())
+	}
+	return err
+}
+
+// planAgain plans a revision's scheduler with these extenders in its request.
+func (p *Plan) planAgain(extenders []v1alpha1.Extender) error {
 	p.Request.Spec.Extenders = extenders
 	for _, step := range []func() error{p.placeSidecars, p.fill, p.configure, p.Render} {
 		if err := step(); err != nil {
@@ -148,49 +189,4 @@ func (p *Plan) call(extenders []v1alpha1.Extender) error {
 		}
 	}
 	return nil
-}
-
-// Rewire returns the plan for a scheduler's deployed revision with other extenders in its request:
-// it adds the extenders in set, which replace deployed extenders with the same name, and removes
-// the deployed extenders named in drop. The plan is refused when another revision was deployed
-// meanwhile.
-func Rewire(revision *apply.Revision, set []v1alpha1.Extender, drop []string) (*Plan, error) {
-	plan, err := PlanOf(revision)
-	if err != nil {
-		return nil, err
-	}
-	if plan.Request == nil {
-		return nil, problem.Invalidf("", "%s is an extender, which calls none", revision.Name)
-	}
-	names := slices.Clone(drop)
-	for _, e := range set {
-		names = append(names, e.Name)
-	}
-	kept := slices.DeleteFunc(plan.Request.Spec.Extenders,
-		func(e v1alpha1.Extender) bool { return e.Deployed != nil && slices.Contains(names, e.Name) })
-	if i := slices.IndexFunc(kept, func(e v1alpha1.Extender) bool { return slices.Contains(names, e.Name) }); i >= 0 {
-		return nil, problem.Invalidf("choose another --name", "scheduler %s calls another extender %s, at %s", revision.Name,
-			kept[i].Name, kept[i].URLPrefix)
-	}
-	if err := plan.call(kept); err != nil {
-		return nil, err
-	}
-	recorded, known := plan.Objects, plan.Scheduler.Configuration.Notes // without the extenders that the user names
-	if err := plan.call(slices.Concat(kept, set)); err != nil {
-		return nil, err
-	}
-	plan.recorded, plan.Replaces, plan.checked = recorded, revision.Number, false
-	if len(set) == 0 {
-		return plan, nil
-	}
-	for _, n := range plan.Scheduler.Configuration.Notes {
-		if n.IsWarning() && !slices.Contains(known, n) {
-			plan.Warnings = append(plan.Warnings, n.Message)
-		}
-	}
-	unbatched, err := profiles.FindUnbatched(plan.Scheduler.Configuration.YAML, plan.Release, plan.plugins, plan.Gates())
-	for _, u := range unbatched {
-		plan.Notes = append(plan.Notes, u.String())
-	}
-	return plan, err
 }

@@ -102,8 +102,11 @@ func (e *extenderRun) planTarget(ctx context.Context, target SchedulerRef) (*dep
 	at := *entry.Deployed
 	at.Added = !wired || before.Deployed.Added
 	entry.Deployed = &at
-	plan, err := deploy.Rewire(last, []v1alpha1.Extender{entry}, nil)
-	return plan, last, err
+	plan, err := deploy.PlanOf(last)
+	if err != nil {
+		return nil, nil, err
+	}
+	return plan, last, plan.SetExtenders([]v1alpha1.Extender{entry})
 }
 
 // DryRun runs [deploy.DryRun] for each plan, and returns all changes.

@@ -49,8 +49,11 @@ func Restart(ctx context.Context, d deploy.Deps, x RestartOptions) (*Outcome, er
 		}
 		out.Address = manifest.SidecarURL(int32(entry.Deployed.Port))
 		entry.Deployed.Image = cmp.Or(x.Image, entry.Deployed.Image)
-		plan, err := deploy.Rewire(last, []v1alpha1.Extender{entry}, nil)
+		plan, err := deploy.PlanOf(last)
 		if err != nil {
+			return nil, err
+		}
+		if err := plan.SetExtenders([]v1alpha1.Extender{entry}); err != nil {
 			return nil, err
 		}
 		plans = append(plans, plan)
@@ -69,7 +72,6 @@ func Restart(ctx context.Context, d deploy.Deps, x RestartOptions) (*Outcome, er
 		if plan.Extender == nil {
 			return nil, problem.Invalidf("", "%s is a scheduler, not an extender", x.Name)
 		}
-		plan.Replaces = last.Number
 		plans = append(plans, plan)
 	}
 	for _, plan := range plans {

@@ -3,7 +3,6 @@ package extenders
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -52,19 +51,15 @@ func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info,
 	if plan.AllowExtenders(current); len(stale) == 0 {
 		return plan, nil
 	}
-	rewired, err := deploy.Rewire(target, stale, nil)
-	if err != nil {
+	if err := plan.SetExtenders(stale); err != nil {
 		return nil, fmt.Errorf("roll back %s to revision %d: %w", o.Name, target.Number, err)
 	}
-	rewired.Origin, rewired.Replaces, rewired.TakenPorts = plan.Origin, plan.Replaces, plan.TakenPorts
-	rewired.AllowExtenders(current)
-	rewired.Warnings = slices.Concat(plan.Warnings, rewired.Warnings)
 	for _, e := range stale {
-		rewired.Warnings = append(rewired.Warnings,
+		plan.Warnings = append(plan.Warnings,
 			fmt.Sprintf("extender %s was deployed again since revision %d: its current address and certificates are used",
 				e.Name, target.Number))
 	}
-	return rewired, nil
+	return plan, nil
 }
 
 // staleExtenders returns the revision's extenders that have another address or certificates now,

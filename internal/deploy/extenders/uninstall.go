@@ -80,8 +80,11 @@ func unwireAll(ctx context.Context, d deploy.Deps, x UninstallOptions) (apply.Ch
 		if err != nil {
 			return changes, err
 		}
-		plan, err := deploy.Rewire(last, nil, []string{x.Name})
+		plan, err := deploy.PlanOf(last)
 		if err != nil {
+			return changes, err
+		}
+		if err := plan.SetExtenders(nil, x.Name); err != nil {
 			return changes, err
 		}
 		outcome, err := deploy.Deploy(ctx, d, plan, x.RunOptions)
@@ -131,7 +134,7 @@ func stillCalled(ctx context.Context, d deploy.Deps, x UninstallOptions, left []
 	if plan.Extender == nil {
 		return problem.Invalidf("", "%s is a scheduler, not an extender", x.Name)
 	}
-	plan.Extender.Nodes, plan.Replaces = left, last.Number
+	plan.Extender.Nodes = left
 	if err := plan.Render(); err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func TestValidateFindsWhatNoClusterAccepts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sp, err := empty.Named(object.Name, "kube-system").Again(spec.Deployed{Request: object,
+			sp, err := empty.Named(object.Name, "kube-system").Again(deploy.Installed{Request: object,
 				Credentials: deploy.CredentialsServiceAccount}, "v1.24.3", false)
 			if err == nil {
 				err = Validate(t.Context(), s, sp)

@@ -29,8 +29,8 @@ type document struct {
 	// absent reports whether there is neither a file nor a recorded request.
 	absent bool
 	// local is set for pmk-sched.yaml, and where there is no file: the user names files on this
-	// machine. Every other document comes from a cluster, see [Deployed], from origin. built is
-	// [Deployed.Built].
+	// machine. Every other document comes from a cluster, see [deploy.Installed], from origin.
+	// built is [deploy.Installed.Built].
 	local  bool
 	origin string
 	built  *v1alpha1.Recipe

@@ -70,17 +70,6 @@ func Read(f Flags) (*Spec, error) {
 	return resolve(f, d)
 }
 
-// OfHandmade returns the spec for a scheduler that was set up without pmk-sched: origin names it.
-// The user has confirmed what becomes of it. It names no file on this machine.
-func OfHandmade(f Flags, r *v1alpha1.CustomScheduler, origin string) (*Spec, error) {
-	d, err := Deployed{Request: r, Origin: origin}.document()
-	if err != nil {
-		return nil, err
-	}
-	d.confirmed = true
-	return resolve(f, d)
-}
-
 // resolve returns a document's request with the flags on top.
 func resolve(f Flags, d *document) (*Spec, error) {
 	r := d.DeepCopy()
