@@ -144,7 +144,7 @@ func (s *Spec) completeExtender(o extenders.Options) extenders.Options {
 	return o
 }
 
-// extenderImage is the image that `build --extender` makes by default. A tag cannot have a
+// extenderImage is the image that `build extender` makes by default. A tag cannot have a
 // version's plus sign.
 func (s *Spec) extenderImage() string {
 	return "localhost/" + build.PmkExtender + ":" + strings.ReplaceAll(s.flags.Version, "+", "-")
