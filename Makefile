@@ -2,7 +2,7 @@
 
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
-LAB        = $(if $(filter linux,$(shell go env GOOS)),./cmd/pmk-lab)
+PROGRAMS   = ./cmd/pmk-sched ./cmd/pmk-extender $(if $(filter linux,$(shell go env GOOS)),./cmd/pmk-lab)
 UNIT       = $(eval UNIT := $(shell go list ./... | grep -vE '/test/(apiserver|bench|binary|browser|lab)'))$(UNIT)
 
 # The version comes from LDFLAGS; git refuses to report more in a clone that belongs to another user.
@@ -28,7 +28,7 @@ help: ## list the targets
 .PHONY: build
 build: ## compile pmk-sched, pmk-lab (on Linux) and pmk-extender into bin/
 	@mkdir -p bin
-	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/pmk-sched ./cmd/pmk-extender $(LAB)
+	go build -ldflags '$(LDFLAGS)' -o bin/ $(PROGRAMS)
 
 bin/helm: hack/tools/helm/go.mod
 	go -C hack/tools/helm build -ldflags=-w -o $(CURDIR)/bin/helm helm.sh/helm/v3/cmd/helm

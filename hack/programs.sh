@@ -17,7 +17,7 @@ for layout in pmk kubeadm; do
 	run bin/pmk-lab up --programs-only --name programs --branch $branch --layout $layout --nodes 3
 done
 
-run bin/pmk-sched build --extender --binary "$dir/pmk-extender" >/dev/null
+run bin/pmk-sched build extender --binary "$dir/pmk-extender" >/dev/null
 
 # Each line has the plugins of one scheduler.
 while read -r plugins; do

@@ -45,7 +45,7 @@ func CompareAutoscaler(configuration []byte, a Autoscaler) ([]AutoscalerDifferen
 	if err != nil {
 		return nil, fmt.Errorf("compare the scheduler with %s: %w", a, err)
 	}
-	c := comparison{autoscaler: a, hint: "`pmk-sched render --for " + string(a) + "` writes the part that it reads"}
+	c := comparison{autoscaler: a, hint: "`pmk-sched render autoscaler --for " + string(a) + "` writes the part that it reads"}
 	if doc.Policy {
 		c.add("policy", "it does not read a legacy Policy", "use a KubeSchedulerConfiguration")
 		return c.found, nil

@@ -34,7 +34,7 @@ type Extender struct {
 
 	// The fields below are valid without URLPrefix only.
 
-	// Image of the extender. The default is the image that `build --extender` makes.
+	// Image of the extender. The default is the image that `build extender` makes.
 	Image string `json:"image,omitempty" yaml:"image"`
 	// PullPolicy is IfNotPresent, Always or Never. The default is the cluster's default.
 	PullPolicy string `json:"pullPolicy,omitempty" yaml:"pullPolicy" jsonschema:"enum=IfNotPresent,enum=Always,enum=Never"`

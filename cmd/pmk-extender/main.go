@@ -1,6 +1,6 @@
 // Command pmk-extender serves portable plugins to schedulers over HTTP, as a scheduler extender.
 //
-// `pmk-sched build --extender` packs it into an image, with the user's plugins in addition to the
+// `pmk-sched build extender` packs it into an image, with the user's plugins in addition to the
 // bundled ones. It generates plugins.go.
 package main
 

@@ -21,11 +21,11 @@ import (
 const defaultLabDir = "/var/lib/pmk-sched/labs"
 
 func flags(more ...cli.Flag) []cli.Flag {
-	return append([]cli.Flag{
+	return append(command.Shared("of a lab",
 		&cli.StringFlag{Name: "name", Value: lab.DefaultName, Usage: "`NAME` of the lab"},
 		&cli.StringFlag{Name: "lab-dir", Value: defaultLabDir, EnvVars: []string{"PMK_SCHED_LAB_DIR"},
 			Usage: "`DIR` with the labs"},
-	}, more...)
+	), more...)
 }
 
 func upCommand(u *command.UI) *cli.Command {

@@ -23,7 +23,7 @@ func allNodesFlag(verb string) cli.Flag {
 
 func podImageFlag() cli.Flag {
 	return &cli.StringFlag{Name: "pod-image",
-		Usage: "with --all-nodes: run in a pod of `IMAGE` on each node; `pmk-sched build --self` makes it"}
+		Usage: "with --all-nodes: run in a pod of `IMAGE` on each node; `pmk-sched build self` makes it"}
 }
 
 type nodesCommand struct {

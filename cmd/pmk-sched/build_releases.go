@@ -17,8 +17,8 @@ func buildReleases(c *cli.Context, u *ui) error {
 		return problem.Invalidf("`pmk-sched build --branches v1.29,v1.34 --index releases.yaml`",
 			"--branches and --index require each other")
 	}
-	err := exclude(c, "build one release with --branch", "branches", "branch", "binary", "extender", "keep", "lock", "locked",
-		"sbom", "provenance", "vex", "self", "source")
+	err := exclude(c, "build one release with --branch", "branches", "branch", "binary", "keep", "lock", "locked",
+		"sbom", "provenance", "vex", "source")
 	if err != nil {
 		return err
 	}

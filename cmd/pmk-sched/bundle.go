@@ -92,7 +92,7 @@ func readBundleOptions(c *cli.Context, u *ui) (bundle.Options, error) {
 		}
 		request, err := sp.Build(spec.BuildFlags{
 			Platforms: c.StringSlice("platform"), Base: c.String("base"), Busybox: c.String("busybox"),
-			With: c.StringSlice("with"), Set: c.LocalFlagNames(),
+			With: c.StringSlice("with"),
 		})
 		if err != nil {
 			return o, err

@@ -14,7 +14,7 @@ func diffCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "diff", Usage: "print the changes that deploy would make",
 		Description: "Compares the objects with the cluster by a dry run of the API server. A scheduler that Helm " +
-			"installed is compared with the chart that render --helm-chart writes. The exit status is 3 if there are " +
+			"installed is compared with the chart that render chart writes. The exit status is 3 if there are " +
 			"differences. With --revision it prints the changes that `rollback` would make; of the other flags, only flags " +
 			"that name the scheduler apply then.",
 		UsageText: command.Examples("pmk-sched diff -f pmk-sched.yaml",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -51,8 +52,12 @@ func parse(t *testing.T, args []string) error {
 	app := newProgram(u, "pmk-sched").App
 	app.Writer, app.ErrWriter = io.Discard, io.Discard
 	command.EachCommand(app, func(_ string, cmd *cli.Command) {
-		if len(cmd.Subcommands) == 0 {
-			cmd.Action = func(*cli.Context) error { return nil }
+		group := len(cmd.Subcommands) > 0
+		cmd.Action = func(c *cli.Context) error {
+			if group && c.Args().Present() {
+				return fmt.Errorf("unknown command %s", c.Args().First())
+			}
+			return nil
 		}
 	})
 	return app.RunContext(t.Context(), args)

@@ -30,10 +30,10 @@ func extenderCommand(u *ui) *cli.Command {
 // extenderFlags describe one extender, and which schedulers call it. Verbs, weight, timeout,
 // managed resources, port and placement are settings in the file only.
 func extenderFlags(more ...cli.Flag) []cli.Flag {
-	return append([]cli.Flag{
+	return append(command.Shared("of an extender",
 		nameFlag("extender"),
 		&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the extender's image",
-			DefaultText: "the image of build --extender"},
+			DefaultText: "the image of build extender"},
 		&cli.StringFlag{Name: "file", Aliases: []string{"f"},
 			Usage: "take the extender of --name from spec.extenders of `FILE`; - is standard input"},
 		&cli.StringSliceFlag{Name: "policy", Usage: "serve the policy `NAME[=WEIGHT]`, see `pmk-sched plugin list`"},
@@ -44,7 +44,7 @@ func extenderFlags(more ...cli.Flag) []cli.Flag {
 		&cli.BoolFlag{Name: "sidecar", Usage: "run it in the scheduler's pod"},
 		&cli.IntFlag{Name: "replicas", Usage: "`NUMBER` of replicas", DefaultText: "2"},
 		&cli.StringSliceFlag{Name: "for", Usage: "wire it into the scheduler `[NAMESPACE/]NAME`"},
-	}, more...)
+	), more...)
 }
 
 func readExtender(c *cli.Context, u *ui) (extenders.Options, []extenders.SchedulerRef, error) {

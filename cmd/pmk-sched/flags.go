@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
@@ -18,14 +19,14 @@ const defaultTimeout = 5 * time.Minute
 
 // schedulerFlags describe one scheduler: for render, diff, check and deploy.
 func schedulerFlags(more ...cli.Flag) []cli.Flag {
-	return append([]cli.Flag{
+	return append(command.Shared("of a scheduler",
 		&cli.StringFlag{Name: "name", Usage: "`NAME` of the scheduler: spec.schedulerName of its pods"},
 		&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the scheduler's image",
 			DefaultText: "the release's own, without plugins"},
 		fileFlag(),
 		&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
-		&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
+		lossyFlag(),
 		&cli.BoolFlag{Name: "policy-configmap",
 			Usage: "use a legacy Policy for predicates, priorities and extenders (1.20, 1.21)"},
 		pluginsFlag(),
@@ -40,7 +41,11 @@ func schedulerFlags(more ...cli.Flag) []cli.Flag {
 			DefaultText: "the first free port from 10260"},
 		requireSignatureFlag(),
 		&cli.StringFlag{Name: "pull-policy", Usage: "image pull `POLICY`: IfNotPresent, Always or Never"},
-	}, more...)
+	), more...)
+}
+
+func lossyFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"}
 }
 
 func fileFlag() cli.Flag {

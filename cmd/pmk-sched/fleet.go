@@ -53,13 +53,13 @@ func fleetStatusCommand(u *ui) *cli.Command {
 func fleetCheckCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "check", Usage: "check whether many clusters accept the scheduler",
-		Description: "Runs the checks of `pmk-sched check` on each cluster. {release} in --image is replaced by the release of the " +
-			"cluster. The exit status is 3 if a check fails or a cluster cannot be read. Changes nothing.",
+		Description: "Runs the checks of `pmk-sched check` on each cluster. {release} in spec.image is replaced by the release of " +
+			"the cluster. The exit status is 3 if a check fails or a cluster cannot be read. Changes nothing.",
 		UsageText: command.Examples("pmk-sched fleet check -f pmk-sched.yaml",
-			"pmk-sched fleet check --name my-scheduler --image registry.example.com/kube-scheduler:{release}"),
-		Flags: schedulerFlags(fleetReadFlags()...),
+			"pmk-sched fleet check -f pmk-sched.yaml --from ~/kubeconfigs -o json"),
+		Flags: fleetReadFlags(fleetFileFlag()),
 		Action: func(c *cli.Context) error {
-			sp, err := named(readSpec(c, u))
+			sp, err := readFleetFile(c, u)
 			if err != nil {
 				return err
 			}

@@ -15,7 +15,7 @@ import (
 // fleetRolloutFlags select clusters, order them, and bound failures.
 func fleetRolloutFlags(more ...cli.Flag) []cli.Flag {
 	const failures = "max-failures"
-	return append(fleetFlags(
+	return append(fleetFlags(command.Shared("of a rollout",
 		&cli.StringFlag{Name: "wave", Usage: "order clusters by the value of `LABEL`", DefaultText: "by name"},
 		&cli.IntFlag{Name: failures, Usage: "stop when more than `NUMBER` clusters have failed",
 			Action: func(_ *cli.Context, n int) error {
@@ -25,7 +25,7 @@ func fleetRolloutFlags(more ...cli.Flag) []cli.Flag {
 				return nil
 			}},
 		timeoutFlag(defaultTimeout, "the scheduler of each cluster"), stableForFlag(10*time.Second),
-		command.OutputFlag("")), more...)
+		command.OutputFlag(""))...), more...)
 }
 
 const rolloutText = "One cluster after the other. A cluster on which it fails gets its former scheduler back. Nothing is " +
@@ -35,13 +35,13 @@ const rolloutText = "One cluster after the other. A cluster on which it fails ge
 func fleetDeployCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "deploy", Usage: "deploy a scheduler on many clusters, one after the other",
-		Description: "Runs `pmk-sched deploy` and verifies that the scheduler binds a pod. {release} in --image is replaced by " +
-			"the release of the cluster. " + rolloutText,
+		Description: "Runs `pmk-sched deploy` and verifies that the scheduler binds a pod. {release} in spec.image is replaced " +
+			"by the release of the cluster. " + rolloutText,
 		UsageText: command.Examples("pmk-sched fleet deploy -f pmk-sched.yaml --from cluster-api --wave wave",
-			"pmk-sched fleet deploy --name my-scheduler --image registry.example.com/kube-scheduler:{release}"),
-		Flags: schedulerFlags(fleetRolloutFlags()...),
+			"pmk-sched fleet deploy -f pmk-sched.yaml --selector region=eu --max-failures 1"),
+		Flags: fleetRolloutFlags(fleetFileFlag()),
 		Action: func(c *cli.Context) error {
-			sp, err := named(readSpec(c, u))
+			sp, err := readFleetFile(c, u)
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ func fleetUpgradeCommand(u *ui) *cli.Command {
 			nameFlag("scheduler"), fileFlag(),
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of an image that was built elsewhere", DefaultText: "build the image in spec.image of -f"},
 			requireSignatureFlag(),
-			&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
+			lossyFlag(),
 		),
 		Action: func(c *cli.Context) error {
 			up, err := readUpgrade(c, u)

@@ -14,7 +14,7 @@ const simulateTimeout = 30 * time.Minute
 
 // simulateFlags describe a simulation's scheduler and objects.
 func simulateFlags(u *ui, more ...cli.Flag) []cli.Flag {
-	return simulatedFlags(append([]cli.Flag{
+	return simulatedFlags(append(command.Shared("of a simulation",
 		&cli.StringFlag{
 			Name:  "against",
 			Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler; it runs twice",
@@ -27,13 +27,17 @@ func simulateFlags(u *ui, more ...cli.Flag) []cli.Flag {
 		&cli.StringFlag{Name: "report", Usage: "write the result to `FILE` as a web page"},
 		unknownReleaseFlag(u),
 		timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"), command.OutputFlag(""),
-	}, more...)...)
+	), more...)...)
 }
 
 // simulatedFlags describe a scheduler to run on a snapshot.
 func simulatedFlags(more ...cli.Flag) []cli.Flag {
-	snapshot := &cli.StringFlag{Name: "snapshot", Usage: snapshotUsage, DefaultText: "a new one of the cluster"}
-	return append([]cli.Flag{snapshot, trustFlag()}, localSchedulerFlags("the snapshot's", more...)...)
+	snapshot := command.Shared("of a snapshot", snapshotFlag(), trustFlag())
+	return localSchedulerFlags("the snapshot's", append(snapshot, more...)...)
+}
+
+func snapshotFlag() cli.Flag {
+	return &cli.StringFlag{Name: "snapshot", Usage: snapshotUsage, DefaultText: "a new one of the cluster"}
 }
 
 // trustRecorded is the flag that runs a deployed scheduler's code without a question.
@@ -48,14 +52,14 @@ const snapshotUsage = "`PATH` of a snapshot, or of anything that `snapshot --fro
 
 // localSchedulerFlags describe a scheduler to run on this machine, at a release by default.
 func localSchedulerFlags(release string, more ...cli.Flag) []cli.Flag {
-	return append([]cli.Flag{
-		fileFlag(), nameFlag("scheduler"),
-		&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler", DefaultText: release},
+	more = append([]cli.Flag{&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler", DefaultText: release}},
+		more...)
+	return append(command.Shared("of a scheduler to run on this machine", fileFlag(), nameFlag("scheduler"),
 		&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
-		&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
+		lossyFlag(),
 		&cli.StringSliceFlag{Name: "with", Usage: "`PLUGIN` to compile in, as in `pmk-sched build`"},
-	}, more...)
+	), more...)
 }
 
 func parallelFlag() cli.Flag {

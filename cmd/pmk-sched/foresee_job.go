@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
@@ -19,7 +20,7 @@ func jobFlag() cli.Flag {
 
 // jobFlags are the flags that need --job.
 func jobFlags() []cli.Flag {
-	return []cli.Flag{
+	return command.Shared("of a Job with simulations",
 		&cli.StringFlag{Name: "node", Usage: "with --job: run all pods on the node `NAME` and tolerate its taints",
 			DefaultText: "any node"},
 		&cli.StringFlag{Name: "tag", Usage: "with --job: `REFERENCE` of the image with programs and snapshots",
@@ -30,7 +31,7 @@ func jobFlags() []cli.Flag {
 			Usage: "with --job: load the image into `containerd[=SOCKET]` or docker on this machine"},
 		&cli.StringFlag{Name: "base", Usage: "with --job: base `IMAGE`, as in `pmk-sched build`", DefaultText: "busybox"},
 		&cli.StringFlag{Name: "busybox", Usage: "with --job: `PATH` of a static busybox to use as base, without a registry"},
-	}
+	)
 }
 
 // readJob returns the Job that runs the simulations on the cluster, or nil without --job, and how

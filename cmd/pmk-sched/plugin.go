@@ -64,7 +64,6 @@ func pluginNewCommand(u *ui) *cli.Command {
 			"the framework of one release. Flags go before the name.",
 		UsageText: command.Examples("pmk-sched plugin new my-plugin", "pmk-sched plugin new --extender --dir my-extender my-policy"),
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "portable", Usage: "a plugin for every release (the default)"},
 			&cli.BoolFlag{Name: "native", Usage: "a plugin for the framework of one release"},
 			&cli.BoolFlag{Name: "extender", Usage: "a portable plugin with a program that serves it as a scheduler extender"},
 			&cli.StringFlag{Name: "dir", Usage: "`DIR` to create", DefaultText: "./NAME"},
@@ -73,7 +72,7 @@ func pluginNewCommand(u *ui) *cli.Command {
 				DefaultText: "the newest; auto for a portable plugin"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := exclude(c, "", "native", "portable", "extender"); err != nil {
+			if err := exclude(c, "", "native", "extender"); err != nil {
 				return err
 			}
 			r := scaffold.Request{
@@ -92,7 +91,7 @@ func pluginNewCommand(u *ui) *cli.Command {
 			}
 			next := "pmk-sched plugin test -f pmk-sched.yaml --branch " + made.Release.String() + " scenario.yaml"
 			if r.Kind == scaffold.Extender {
-				next = "pmk-sched build --extender --with ./" + made.Package
+				next = "pmk-sched build extender --with ./" + made.Package
 			}
 			u.Say("%s is created: `cd %s && go test ./...`, then `%s`", made.Dir, made.Dir, next)
 			return nil

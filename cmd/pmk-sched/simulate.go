@@ -33,7 +33,7 @@ func simulateCommand(u *ui) *cli.Command {
 					"pmk-sched simulate drain --snapshot cluster.tar.gz -o json worker-7 worker-8"),
 			}),
 			simulateAddCommand(u), simulateNodesCommand(u), simulateRunCommand(u), simulateMatrixCommand(u),
-			simulatePreemptionsCommand(u), simulateReplayCommand(u),
+			simulatePreemptionsCommand(u), simulateReplayCommand(u), simulateUpgradeCommand(u),
 		},
 	}
 }

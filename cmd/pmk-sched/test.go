@@ -90,7 +90,7 @@ func pluginTestCommand(u *ui) *cli.Command {
 			&cli.StringSliceFlag{Name: "branch", Usage: "`RELEASE` of the scheduler", DefaultText: "the cluster's"},
 			&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
 			&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
-			&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
+			lossyFlag(),
 		}, testFlags(pluginTestTimeout)...),
 		Action: func(c *cli.Context) error {
 			return runTests(c, u, c.String("file"), func() (policytest.Request, error) { return pluginTestRequest(c, u) })

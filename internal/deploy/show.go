@@ -66,7 +66,7 @@ func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	if d.Note != nil {
 		d.Note(
 			fmt.Sprintf(
-				"Helm installed scheduler %s: the cluster is compared with the chart that `pmk-sched render --helm-chart` writes",
+				"Helm installed scheduler %s: the cluster is compared with the chart that `pmk-sched render chart` writes",
 				plan.Name))
 	}
 	objects := slices.DeleteFunc(slices.Clone(chart.Objects),

@@ -75,7 +75,7 @@ func decodeRequest(text []byte, version string) (*nodeRequest, error) {
 		return nil, fmt.Errorf("read the request: %w", err)
 	}
 	if from.Version != version {
-		return nil, problem.Invalidf("pack that one with `pmk-sched build --self` and name the image with --pod-image",
+		return nil, problem.Invalidf("pack that one with `pmk-sched build self` and name the image with --pod-image",
 			"the image has pmk-sched %s, and the request is from pmk-sched %s", version, from.Version)
 	}
 	r := &nodeRequest{}

@@ -92,7 +92,7 @@ func (u *DefaultUpgrade) replacement(ctx context.Context) (*staticpod.Backup, er
 	case b == nil:
 		return nil,
 			problem.Invalidf(
-				"run it on a control-plane node where `pmk-sched replace` did; `pmk-sched upgrade --check` lists them",
+				"run it on a control-plane node where `pmk-sched replace` did; `pmk-sched upgrade check` lists them",
 				"the default scheduler of this node is not replaced")
 	case b.State == staticpod.Started:
 		return nil, problem.Invalidf("run `pmk-sched replace` again with the same flags, or `pmk-sched restore`",

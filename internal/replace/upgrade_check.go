@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
-// UpgradeReport is the result of `upgrade --check`.
+// UpgradeReport is the result of `upgrade check`.
 type UpgradeReport struct {
 	// Release of the API server.
 	Release    string              `json:"release"`

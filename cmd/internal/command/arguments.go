@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -24,6 +25,21 @@ func checkArguments(c *cli.Context, cmd *cli.Command) error {
 	}
 	if most := len(strings.Fields(cmd.ArgsUsage)); len(args) > most {
 		return problem.Invalidf(SeeHelp(c), "unexpected argument %q", args[most])
+	}
+	return nil
+}
+
+// checkParent returns an error for flags between a command and its subcommand, which has flags with
+// the same names. A flag with a variable may be set by it.
+func (p *Program) checkParent(c *cli.Context) error {
+	parent := c.Lineage()[1]
+	for _, flag := range parent.Command.Flags {
+		f, name := flag.(cli.DocGenerationFlag), flag.Names()[0]
+		global := slices.ContainsFunc(p.Globals, func(g GlobalFlag) bool { return g.Name == name })
+		if !global && len(f.GetEnvVars()) == 0 && slices.Contains(parent.LocalFlagNames(), name) {
+			return problem.Invalidf("flags go after the command: "+c.Command.HelpName+" --"+name+" …",
+				"flag --%s comes before the command %s", name, c.Command.Name)
+		}
 	}
 	return nil
 }

@@ -29,3 +29,23 @@ func OutputFlag(pathFlag string, formats ...string) cli.Flag {
 			return problem.Invalidf(hint, "invalid --output %q: must be %s", format, choice)
 		}}
 }
+
+// Shared marks flags that several commands have: the reference describes them once. of completes
+// the title "Flags …".
+func Shared(of string, flags ...cli.Flag) []cli.Flag {
+	for _, flag := range flags {
+		switch f := flag.(type) {
+		case *cli.StringFlag:
+			f.Category = of
+		case *cli.StringSliceFlag:
+			f.Category = of
+		case *cli.BoolFlag:
+			f.Category = of
+		case *cli.IntFlag:
+			f.Category = of
+		case *cli.DurationFlag:
+			f.Category = of
+		}
+	}
+	return flags
+}

@@ -46,6 +46,7 @@ func AppHelp(app *cli.App) string {
 	writeIndented(&b, app.Description)
 	writeCommands(&b, app.Commands)
 	writeFlags(&b, "GLOBAL FLAGS", app.Flags)
+	writeHelpFlag(&b)
 	fmt.Fprintf(&b, "\nRun `%s COMMAND --help` for the flags and examples of a command.\n", app.Name)
 	return b.String()
 }
@@ -53,25 +54,38 @@ func AppHelp(app *cli.App) string {
 // CommandHelp returns the help of the command with a full name.
 func CommandHelp(name string, cmd *cli.Command) string {
 	var b bytes.Buffer
+	writeSynopsis(&b, name, cmd)
+	writeFlags(&b, "FLAGS", cmd.Flags)
+	writeHelpFlag(&b)
+	writeExamples(&b, cmd)
+	return b.String()
+}
+
+// writeSynopsis writes the help without flags and examples.
+func writeSynopsis(w io.Writer, name string, cmd *cli.Command) {
 	usage := name
 	if len(cmd.Subcommands) > 0 {
 		usage += " COMMAND"
+		if len(visible(cmd.Flags)) > 0 {
+			usage = name + " [COMMAND]"
+		}
 	}
 	usage += " [flags]"
 	if cmd.ArgsUsage != "" {
 		usage += " " + cmd.ArgsUsage
 	}
-	fmt.Fprintf(&b, "%s - %s\n\nUSAGE:\n  %s\n", name, cmd.Usage, usage)
+	fmt.Fprintf(w, "%s - %s\n\nUSAGE:\n  %s\n", name, cmd.Usage, usage)
 	if cmd.Description != "" {
-		b.WriteString("\nDESCRIPTION:\n")
-		writeIndented(&b, cmd.Description)
+		fmt.Fprint(w, "\nDESCRIPTION:\n")
+		writeIndented(w, cmd.Description)
 	}
-	writeCommands(&b, cmd.Subcommands)
-	writeFlags(&b, "FLAGS", cmd.Flags)
+	writeCommands(w, cmd.Subcommands)
+}
+
+func writeExamples(w io.Writer, cmd *cli.Command) {
 	if cmd.UsageText != "" {
-		fmt.Fprintf(&b, "\nEXAMPLES:\n  %s\n", strings.ReplaceAll(cmd.UsageText, "\n", "\n  "))
+		fmt.Fprintf(w, "\nEXAMPLES:\n  %s\n", strings.ReplaceAll(cmd.UsageText, "\n", "\n  "))
 	}
-	return b.String()
 }
 
 func writeIndented(w io.Writer, text string) {
@@ -109,28 +123,43 @@ func writeCommands(w io.Writer, commands []*cli.Command) {
 	}
 }
 
+// flagColumn is the column of the descriptions of flags.
+const flagColumn = 34
+
 // writeFlags writes a line for each flag, and more if the description does not fit.
 func writeFlags(w io.Writer, title string, flags []cli.Flag) {
-	const column = 34
 	fmt.Fprintf(w, "\n%s:\n", title)
+	for _, f := range visible(flags) {
+		writeFlag(w, f)
+	}
+}
+
+func writeFlag(w io.Writer, f cli.DocGenerationFlag) {
+	names, description := describeFlag(f)
+	for i, line := range Wrap(description, HelpWidth-flagColumn) {
+		switch {
+		case i == 0 && len(names) < flagColumn-3:
+			fmt.Fprintf(w, "  %-*s%s\n", flagColumn-2, names, line)
+			continue
+		case i == 0:
+			fmt.Fprintf(w, "  %s\n", names)
+		}
+		fmt.Fprintf(w, "%*s%s\n", flagColumn, "", line)
+	}
+}
+
+func writeHelpFlag(w io.Writer) { fmt.Fprintf(w, "  %-*sshow help\n", flagColumn-2, "--help, -h") }
+
+// visible returns the flags that the help lists.
+func visible(flags []cli.Flag) []cli.DocGenerationFlag {
+	var list []cli.DocGenerationFlag
 	for _, flag := range flags {
 		f, ok := flag.(cli.DocGenerationFlag)
-		if visible, is := flag.(cli.VisibleFlag); !ok || is && !visible.IsVisible() {
-			continue
-		}
-		names, description := describeFlag(f)
-		for i, line := range Wrap(description, HelpWidth-column) {
-			switch {
-			case i == 0 && len(names) < column-3:
-				fmt.Fprintf(w, "  %-*s%s\n", column-2, names, line)
-				continue
-			case i == 0:
-				fmt.Fprintf(w, "  %s\n", names)
-			}
-			fmt.Fprintf(w, "%*s%s\n", column, "", line)
+		if v, is := flag.(cli.VisibleFlag); ok && (!is || v.IsVisible()) {
+			list = append(list, f)
 		}
 	}
-	fmt.Fprintf(w, "  %-*sshow help\n", column-2, "--help, -h")
+	return list
 }
 
 // describeFlag returns a flag's names with its value, and its description with its default.

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -18,6 +19,8 @@ type Program struct {
 	UI  *UI
 	// Globals are the global flags.
 	Globals []GlobalFlag
+	// Moved are flags that became commands, in the order in which they are replaced.
+	Moved []Moved
 	// Candidates returns completions for the value of a command's flag or, if the flag is empty, for
 	// the command's argument. path is the command with a space before each word.
 	Candidates func(ctx context.Context, path, flag string) []string
@@ -25,7 +28,7 @@ type Program struct {
 
 // Run runs the program and returns the exit status.
 func (p *Program) Run(ctx context.Context, args []string) int {
-	err := p.App.RunContext(steps.WithProgress(ctx, p.UI.Progress), args)
+	err := p.App.RunContext(steps.WithProgress(ctx, p.UI.Progress), p.current(args))
 	var ran *ExitError
 	if err != nil && !errors.As(err, &ran) {
 		p.UI.Fail(err)
@@ -84,17 +87,22 @@ func (p *Program) addDefaults(cmd *cli.Command) {
 		for _, sub := range cmd.Subcommands {
 			p.addDefaults(sub)
 		}
+		action := cmd.Action
+		if action == nil {
+			action = cli.ShowSubcommandHelp
+		}
+		cmd.Before = p.readGlobals
 		cmd.Action = func(c *cli.Context) error {
 			if c.Args().Present() {
 				return unknownCommand(c, cmd.Subcommands)
 			}
-			return cli.ShowSubcommandHelp(c)
+			return action(c)
 		}
 		return
 	}
 	cmd.HideHelpCommand = true // `pmk-lab exec -- help` is a command to run
 	cmd.Before = func(c *cli.Context) error {
-		if err := checkArguments(c, cmd); err != nil {
+		if err := cmp.Or(p.checkParent(c), checkArguments(c, cmd)); err != nil {
 			return err
 		}
 		return p.readGlobals(c)

@@ -47,7 +47,7 @@ func (o Options) Validate() error {
 	case name == "":
 		return problem.Invalidf("", "--name is required")
 	case o.Image == "":
-		return problem.Invalidf("build an image with `pmk-sched build --extender`", "extender %s: --image is required", name)
+		return problem.Invalidf("build an image with `pmk-sched build extender`", "extender %s: --image is required", name)
 	case len(o.Policies) == 0:
 		return problem.Invalidf("`pmk-sched plugin list` lists the bundled ones", "extender %s: --policy is required", name)
 	case o.Replicas < 0:

@@ -120,7 +120,7 @@ func (u *upgradeRun) lastDeployed(ctx context.Context) (*apply.Revision, error) 
 	for _, d := range u.info.Scheduler.Deployed {
 		if d.Name == sp.Name && d.Namespace == sp.Namespace {
 			return nil, problem.Invalidf("upgrade what Helm installed with a chart of the new release "+
-				"(`pmk-sched render --helm-chart`), and deploy other schedulers again with their flags or file",
+				"(`pmk-sched render chart`), and deploy other schedulers again with their flags or file",
 				"scheduler %s in namespace %s has no revision that records how it was deployed", sp.Name, sp.Namespace)
 		}
 	}

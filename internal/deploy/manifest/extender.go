@@ -138,7 +138,7 @@ func (e Extender) validate() error {
 	c := e.Certificates
 	switch {
 	case e.Image == "":
-		return problem.Invalidf("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image",
+		return problem.Invalidf("name it with --image; `pmk-sched build extender` makes one", "extender %s has no image",
 			e.Name)
 	case len(e.Policies) == 0:
 		return problem.Invalidf("name one with --policy: see `pmk-sched plugin list`", "extender %s has no policy", e.Name)

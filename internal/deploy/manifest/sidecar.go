@@ -53,7 +53,7 @@ func (w *wirer) addSidecar(wiring Wiring) error {
 	}
 	switch {
 	case s.Image == "":
-		return problem.Invalidf("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image",
+		return problem.Invalidf("name it with --image; `pmk-sched build extender` makes one", "extender %s has no image",
 			name)
 	case len(s.Policies) == 0:
 		return problem.Invalidf("name one with --policy: see `pmk-sched plugin list`", "extender %s has no policy", name)

@@ -40,8 +40,6 @@ type BuildFlags struct {
 	// Self is the pmk-sched executable to pack instead of a scheduler. If it is empty, a scheduler is
 	// packed.
 	Self string
-	// Set are the names of the flags that were given.
-	Set []string
 }
 
 // Build returns the request to build the image. It validates the spec and the flags before minutes
@@ -118,20 +116,6 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 
 // exclude refuses flags that exclude each other.
 func (f BuildFlags) exclude() error {
-	if f.Self != "" {
-		const hint = "leave --%s out: the running pmk-sched is packed"
-		if err := excluded(f.Set, "self", hint, "branch", "go", "nearest", "source", "import", "with", "extender", "platform",
-			"binary", "keep", "file", "lock", "locked", "provenance", "vulnerabilities", "vex"); err != nil {
-			return err
-		}
-	}
-	if f.Extender {
-		const hint = "leave --%s out: one extender serves every release"
-		if err := excluded(f.Set, "extender", hint, "branch", "go", "nearest", "source", "import", "provenance",
-			"vulnerabilities", "vex"); err != nil {
-			return err
-		}
-	}
 	if f.VEX != "" && f.Vulnerabilities == "" {
 		return problem.Invalidf("add --vulnerabilities DIR", "--vex requires --vulnerabilities")
 	}
@@ -197,8 +181,6 @@ func (s *Spec) lock(f BuildFlags, r *pack.Request) error {
 	switch {
 	case f.Lock && f.Locked:
 		return problem.Invalidf("", "--lock and --locked exclude each other")
-	case f.Extender && (f.Lock || f.Locked):
-		return problem.Invalidf("", "--extender excludes --lock and --locked: a lock is of a scheduler")
 	case f.Lock:
 		r.Lock = s.lockFile()
 	case f.Locked:

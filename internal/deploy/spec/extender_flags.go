@@ -133,7 +133,7 @@ func (s *Spec) extenderOptions(e v1alpha1.Extender) (extenders.Options, error) {
 	return o, o.Validate()
 }
 
-// extenderImage is the image that `build --extender` makes by default. A tag cannot have a
+// extenderImage is the image that `build extender` makes by default. A tag cannot have a
 // version's plus sign.
 func (s *Spec) extenderImage() string {
 	return "localhost/" + build.PmkExtender + ":" + strings.ReplaceAll(s.flags.Version, "+", "-")

@@ -79,7 +79,7 @@ func TestSeveralControlPlaneNodes(t *testing.T) {
 	})
 	t.Run("status of default schedulers", func(t *testing.T) { testStatusOfDefaultSchedulers(t, pmkSched) })
 	t.Run("status of the node's files", func(t *testing.T) { testStatusOfNodeFiles(t, pmkSched) })
-	t.Run("upgrade --check", func(t *testing.T) { testUpgradeCheck(t, pmkSched) })
+	t.Run("upgrade check", func(t *testing.T) { testUpgradeCheck(t, pmkSched) })
 }
 
 // pushUpstream pushes an image shaped like upstream's, with a real kube-scheduler, to a registry

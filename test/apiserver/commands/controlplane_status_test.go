@@ -129,7 +129,7 @@ func testStatusOfNodeFiles(t *testing.T, pmkSched func(...string) run.Result) {
 	}
 	expect("not replaced")
 	upgrade().Fails(t, 2, "the default scheduler of this node is not replaced")
-	upgrade("--check").Fails(t, 2, "--default excludes")
+	upgrade("--name", "x").Fails(t, 2, "--default excludes")
 
 	node, configuration := controlPlane[0], "kind: KubeSchedulerConfiguration\n"
 	b := &staticpod.Backup{

@@ -28,10 +28,10 @@ profiles:
 func testUpgradeCheck(t *testing.T, pmkSched func(...string) run.Result) {
 	const image = "registry.example.com/scheduler:"
 	record(t, "current", image+apiserver.Release, apiserver.Release, v1alpha1.CustomSchedulerSpec{})
-	pmkSched("upgrade", "--check").OK(t).Prints(t, "up to date: "+apiserver.Release)
-	pmkSched("upgrade", "--check", "--name", "current").OK(t)
+	pmkSched("upgrade", "check").OK(t).Prints(t, "up to date: "+apiserver.Release)
+	pmkSched("upgrade", "check", "--name", "current").OK(t)
 	pmkSched("upgrade", "--name", "current").OK(t).Prints(t, "scheduler current is up to date")
-	pmkSched("upgrade", "--check", "--name", "none").Fails(t, 2, "none has no revisions in namespace kube-system")
+	pmkSched("upgrade", "check", "--name", "none").Fails(t, 2, "none has no revisions in namespace kube-system")
 	pmkSched("upgrade").Fails(t, 2, "--name is required")
 
 	record(t, "old-patch", image+"v1.24.1-plugins-0123456789", "v1.24.1", v1alpha1.CustomSchedulerSpec{
@@ -51,7 +51,7 @@ func testUpgradeCheck(t *testing.T, pmkSched func(...string) run.Result) {
 		v1alpha1.CustomSchedulerSpec{Image: v1alpha1.Image{Repository: "registry.example.com/other"}})
 	before := resourceVersions(t)
 
-	r := pmkSched("upgrade", "--check", "-o", "json")
+	r := pmkSched("upgrade", "check", "-o", "json")
 	r.Fails(t, 3, "5 of 6 schedulers are not at "+apiserver.Release)
 	found := map[string]lifecycle.Upgrade{}
 	for _, u := range run.Decode[replace.UpgradeReport](t, r.Stdout).Schedulers {
@@ -94,9 +94,9 @@ func testUpgradeCheck(t *testing.T, pmkSched func(...string) run.Result) {
 	file := run.WriteFile(t, "pmk-sched.yaml",
 		"apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: from-file}\nspec:\n  source: {branch: "+
 			"v1.23.17}\n  image: {repository: registry.example.com/scheduler}\n")
-	pmkSched("upgrade", "--check", "-f", file).Fails(t, 3,
+	pmkSched("upgrade", "check", "-f", file).Fails(t, 3,
 		"registry.example.com/scheduler:"+apiserver.Release+" (to build)", "spec.source.branch of "+file+" is v1.23.17")
-	pmkSched("upgrade", "--check", "--name", "old-patch", "--branch", "v1.24.1").OK(t)
+	pmkSched("upgrade", "check", "--name", "old-patch", "--branch", "v1.24.1").OK(t)
 
 	if after := resourceVersions(t); !maps.Equal(before, after) {
 		t.Errorf("the checks changed objects:\n%v\n%v", before, after)

@@ -87,13 +87,14 @@ func TestDiffComparesAHelmReleaseWithItsChart(t *testing.T) {
 	config, chart := kubeconfig(t), filepath.Join(t.TempDir(), "chart")
 	command := func(verb string, more ...string) pmksched.Result {
 		t.Helper()
-		args := []string{"--kubeconfig", config, verb, "--name", "charted", "--image", "localhost/charted:v1",
-			"--credentials", "serviceaccount"}
+		args := append([]string{"--kubeconfig", config}, strings.Fields(verb)...)
+		args = append(args, "--name", "charted", "--image", "localhost/charted:v1",
+			"--credentials", "serviceaccount")
 		return pmksched.PMKSched(t, append(args, more...)...)
 	}
 	run := func(args ...string) { helm.Run(t, append(args, "--kubeconfig", config, "-n", "kube-system")...) }
 	command("diff").Fails(t, 3, "Deployment/kube-system/charted")
-	command("render", "--helm-chart", chart).OK(t)
+	command("render chart", "--to-dir", chart).OK(t)
 	run("install", "three", chart)
 	t.Cleanup(func() { run("uninstall", "three") })
 

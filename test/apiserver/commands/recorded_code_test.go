@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
@@ -71,13 +72,13 @@ func TestRecordedCodeIsNotRunWithoutConfirmation(t *testing.T) {
 	const name = "foreign"
 	mark := recordMarking(t, name, "registry.example.com/s:"+apiserver.Release, apiserver.Release)
 	for _, args := range [][]string{
-		{"upgrade", "--name", name, "--check", "--simulate", "--to", "v1.25.4"},
+		{"simulate", "upgrade", "--name", name, "--to", "v1.25.4"},
 		{"simulate", "drain", "--name", name, controlPlane[0]},
 		{"explain", "--name", name, "-n", "kube-system", "--exact", "kube-scheduler-" + controlPlane[0]},
 		{"bench", "--name", name, "--pods", "2"},
 		{"shadow", "--name", name, "--for", "1s"},
 	} {
-		t.Run(args[0], func(t *testing.T) {
+		t.Run(strings.Join(args[:2], " "), func(t *testing.T) {
 			pmkSched(args...).Fails(t, 2, "revision 1 of "+name, "/home/someone/marking, sha256:",
 				"refusing to run recorded code on this machine without confirmation", "--trust-recorded-plugins")
 			if _, err := os.Stat(mark); err == nil {

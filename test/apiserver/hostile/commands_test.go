@@ -50,7 +50,10 @@ func commands() map[string]command {
 	return map[string]command{
 		"detect":               {lines: []string{"", "--name NAME", "-o json"}},
 		"check":                {lines: []string{rendered, rendered + " -o json"}},
-		"render":               {lines: []string{rendered, rendered + " --helm-chart DIR"}},
+		"render":               {lines: []string{rendered}},
+		"render chart":         {lines: []string{rendered + " --to-dir DIR"}},
+		"render monitoring":    {lines: []string{rendered}},
+		"render autoscaler":    {lines: []string{rendered + " --for karpenter"}},
 		"diff":                 {lines: []string{rendered, "--name NAME --revision 1", "--name NAME --revision 2"}},
 		"deploy":               {lines: []string{rendered + " --dry-run", "--name NAME --image localhost/s:v2" + second}, changes: true},
 		"verify":               {lines: []string{"--name NAME --timeout 1s", "--default --timeout 1s"}},
@@ -64,16 +67,17 @@ func commands() map[string]command {
 		"status":               {lines: []string{"", "--name NAME", "-o json"}},
 		"history":              {lines: []string{"--name NAME", "--name NAME -o yaml"}},
 		"rollback":             {lines: []string{"--name NAME" + second, "--name NAME --to 1" + second}, changes: true, reads: true},
-		"upgrade":              {lines: []string{"--check", "--check --name NAME", "--name NAME --image localhost/s:v1" + second, "--name NAME" + second}, changes: true},
+		"upgrade check":        {lines: []string{"", "--name NAME"}},
+		"upgrade":              {lines: []string{"--name NAME --image localhost/s:v1" + second, "--name NAME" + second}, changes: true},
 		"credentials show":     {lines: []string{"--name NAME", "--name NAME -o json"}},
 		"credentials refresh":  {lines: []string{"--name NAME" + second, "--name NAME --csr" + second}, changes: true},
 		"explain":              {lines: []string{"-n kube-system pending", "-n kube-system -o json running"}},
 		"logs":                 {lines: []string{"--name NAME"}, passes: true},
 		"sysdump":              {lines: []string{"--archive DIR/dump.tar.gz", "--name NAME --archive DIR/dump.tar.gz"}},
 		"fleet status":         fleet("", "-o json", "--name NAME"),
-		"fleet check":          fleet(rendered),
+		"fleet check":          fleet("-f HOME/NAME.yaml"),
 		"fleet detect":         fleet("", "-o json"),
-		"fleet deploy":         fleet("--name NAME --image localhost/s:v1 --stable-for 100ms"),
+		"fleet deploy":         fleet("-f HOME/NAME.yaml --stable-for 100ms"),
 		"fleet upgrade":        fleet("--name NAME --image localhost/s:v1 --stable-for 100ms", "--name NAME --stable-for 100ms"),
 		"controller run":       {lines: []string{"-n kube-system --leader-elect=false --metrics-address 0 --health-address 0" + second}, reads: true, ends: 5 * time.Second},
 		"controller render":    {lines: []string{"--image localhost/c:v1"}},
@@ -86,6 +90,7 @@ func commands() map[string]command {
 		"simulate nodes":       simulate("--branch v1.24.3 --add node-1=1"),
 		"simulate run":         simulate("--branch v1.24.3 HOME/scenario.yaml"),
 		"simulate preemptions": simulate("--branch v1.24.3"),
+		"simulate upgrade":     simulate("--from v1.24.3 --to v1.25.16"),
 		"shadow":               simulate("--branch v1.24.3 --preset binpack --for 2s"),
 		"bench":                simulate("--branch v1.24.3 --pods 5 --samples 1"),
 	}
@@ -100,6 +105,9 @@ func offline() map[string]string {
 		"tune":             "its input is a snapshot",
 		"plugin test":      "its input is a file with objects",
 		"build":            "the release is a flag",
+		"build extender":   "it serves every release",
+		"build self":       "it packs the program",
+		"render kustomize": "the releases are a file",
 		"verify-image":     "it reads an image",
 		"bundle create":    "the release is a flag",
 		"bundle unpack":    "it reads a file",
@@ -111,16 +119,7 @@ func offline() map[string]string {
 		"profile convert":  "it reads a file",
 		"profile validate": "it reads a file",
 		"schema":           "it prints what pmk-sched has",
-		"lab up":           "it has a cluster of its own",
-		"lab upgrade":      "it has a cluster of its own",
-		"lab down":         "it has a cluster of its own",
-		"lab status":       "it has a cluster of its own",
-		"lab exec":         "it has a cluster of its own",
-		"lab node stop":    "it has a cluster of its own",
-		"lab node start":   "it has a cluster of its own",
-		"lab node cut":     "it has a cluster of its own",
-		"lab node heal":    "it has a cluster of its own",
-		"lab kubeconfig":   "it has a cluster of its own",
+		"lab":              "it runs pmk-lab",
 		"completion":       "it prints a script",
 		"version":          "it prints what pmk-sched has",
 	}
@@ -134,8 +133,8 @@ func helped(t *testing.T, of ...string) (all []string) {
 	t.Helper()
 	help := run.Command(t, exec.CommandContext(run.Context(t), run.Program(t), append(of, "--help")...)).OK(t)
 	_, text, found := strings.Cut(help.Stdout, "\nCOMMANDS:\n")
-	if !found {
-		return []string{strings.Join(of, " ")}
+	if !found || strings.Contains(help.Stdout, " [COMMAND] ") {
+		all = append(all, strings.Join(of, " "))
 	}
 	text, _, _ = strings.Cut(text, "\nGLOBAL FLAGS:\n")
 	text, _, _ = strings.Cut(text, "\nFLAGS:\n")

@@ -53,6 +53,9 @@ func newFixture(t *testing.T) *fixture {
 	f.write(t, "scenario.yaml", scenario)
 	f.write(t, "providers.json", `{"providers":[{"name":"mine","execConfig":{"command":"/bin/false",`+
 		`"apiVersion":"client.authentication.k8s.io/v1"}}]}`)
+	for _, s := range f.schedulers {
+		f.write(t, s.name+".yaml", fmt.Sprintf(schedulerFile, s.name))
+	}
 	f.config = f.write(t, ".kube/config", f.cluster.kubeconfig())
 	f.before = f.files(t)
 	fill(t, f.machine, f.cluster)
@@ -68,6 +71,14 @@ func (f *fixture) works(t *testing.T) {
 	f.collecting()
 	server.Play(t, namespace, func(string) apiserver.Behavior { return apiserver.Works })
 }
+
+const schedulerFile = `apiVersion: pmk-sched.io/v1alpha1
+kind: CustomScheduler
+metadata: {name: %s}
+spec:
+  image: {reference: "localhost/s:v1"}
+  credentials: serviceaccount
+`
 
 const pod = `apiVersion: v1
 kind: Pod

@@ -29,7 +29,7 @@ func TestUpgradeToTheSameReleaseChangesNothing(t *testing.T) {
 func upgraded(t *testing.T, from, to string, status int) upgrades.Result {
 	t.Helper()
 	file := filepath.Join(run.Root(), "test", "testdata", "upgrades.yaml")
-	r := run.PMKSched(t, "upgrade", "--check", "--simulate", "--snapshot", file, "--from", from, "--to", to, "-o", "json")
+	r := run.PMKSched(t, "simulate", "upgrade", "--snapshot", file, "--from", from, "--to", to, "-o", "json")
 	if status == 0 {
 		r.OK(t)
 	} else {

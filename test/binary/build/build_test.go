@@ -199,7 +199,7 @@ func TestNewExtenderPassesItsTestsAndBuilds(t *testing.T) {
 		t.Errorf("its own tests: %v\n%s", err, out)
 	}
 	archive := filepath.Join(dir, "extender.tar")
-	pmkSched(t, plugin, "build", "--extender", "--with", "./curfew", "--busybox", "/bin/busybox", "--archive",
+	pmkSched(t, plugin, "build", "extender", "--with", "./curfew", "--busybox", "/bin/busybox", "--archive",
 		archive).OK(t)
 	program := filepath.Join(dir, "pmk-extender")
 	if err := image.ExtractFile(t.Context(), image.Source{Archive: archive}, "/usr/local/bin/pmk-extender", "",

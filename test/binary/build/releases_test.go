@@ -72,7 +72,7 @@ func TestReleaseIndexIsPushedNextToTheImages(t *testing.T) {
 		t.Errorf("the registry has another index, %v:\n%s", err, pushed)
 	}
 	chart := filepath.Join(dir, "chart")
-	pmkSched(t, dir, "render", "--name", "my-scheduler", "--releases", "releases.yaml", "--helm-chart", chart).OK(t)
+	pmkSched(t, dir, "render", "chart", "--name", "my-scheduler", "--releases", "releases.yaml", "--to-dir", chart).OK(t)
 	values, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
 	if err != nil || !strings.Contains(string(values), "image: "+release.Image) {
 		t.Errorf("the chart has no %s, %v:\n%s", release.Image, err, values)
@@ -82,7 +82,7 @@ func TestReleaseIndexIsPushedNextToTheImages(t *testing.T) {
 func TestReleasesThatCannotBeBuiltLeaveNothing(t *testing.T) {
 	for want, args := range map[string][]string{
 		"require each other":                     {"--branches", "v1.24.3"},
-		"--branches and --extender exclude":      {"--branches", "v1.24.3", "--index", "i.yaml", "--extender"},
+		"--branches and --lock exclude":          {"--branches", "v1.24.3", "--index", "i.yaml", "--lock"},
 		"images of all releases have the name":   {"--branches", "v1.24.3,v1.29.2", "--index", "i.yaml", "--tag", "localhost/s:v1"},
 		"--branches has release v1.24.3 twice":   {"--branches", "v1.24.3,v1.24.3", "--index", "i.yaml"},
 		`release v1.99.1: `:                      {"--branches", "v1.24.3,v1.99.1", "--index", "i.yaml"},

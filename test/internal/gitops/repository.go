@@ -43,7 +43,7 @@ func NewRepository(t testing.TB) *Repository {
 	return r
 }
 
-// CommitChart commits the chart of a release index, as `build --branches` and `render --helm-chart`
+// CommitChart commits the chart of a release index, as `build --branches` and `render chart`
 // would write them, and returns the commit.
 func (r *Repository) CommitChart(t testing.TB, index string) string {
 	t.Helper()
@@ -51,8 +51,8 @@ func (r *Repository) CommitChart(t testing.TB, index string) string {
 	if err := os.RemoveAll(chart); err != nil {
 		t.Fatal(err)
 	}
-	run.PMKSched(t, "render", "--name", Scheduler, "--releases", run.WriteFile(t, "releases.yaml", index), "--helm-chart",
-		chart).OK(t)
+	run.PMKSched(t, "render", "chart", "--name", Scheduler, "--releases", run.WriteFile(t, "releases.yaml", index),
+		"--to-dir", chart).OK(t)
 	git(t, r.dir, "add", "--all")
 	git(t, r.dir, "-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "--quiet", "--message", "the chart")
 	return strings.TrimSpace(git(t, r.dir, "rev-parse", "HEAD"))

@@ -20,8 +20,13 @@ func Run(t testing.TB, args ...string) string {
 // Render is `pmk-sched render --offline` of a scheduler called my-scheduler.
 func Render(t testing.TB, args ...string) string {
 	t.Helper()
-	args = append([]string{"render", "--offline", "--branch", "v1.24.3", "--name", "my-scheduler", "--image",
-		"localhost/my-scheduler:v1"}, args...)
+	return render(t, []string{"render"}, args...)
+}
+
+func render(t testing.TB, command []string, args ...string) string {
+	t.Helper()
+	args = append(append(command, "--offline", "--branch", "v1.24.3", "--name", "my-scheduler", "--image",
+		"localhost/my-scheduler:v1"), args...)
 	return run.PMKSched(t, args...).OK(t).Stdout
 }
 
@@ -29,6 +34,6 @@ func Render(t testing.TB, args ...string) string {
 func Chart(t testing.TB, args ...string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "chart")
-	Render(t, append(args, "--helm-chart", dir)...)
+	render(t, []string{"render", "chart"}, append(args, "--to-dir", dir)...)
 	return dir
 }

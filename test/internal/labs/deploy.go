@@ -4,6 +4,7 @@ package labs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,8 +39,8 @@ func (n *Node) load(t testing.TB, reference string, args ...string) {
 	t.Helper()
 	n.once(t, n.NodeName+"."+reference, func() {
 		socket := n.Path(image.DefaultContainerdSocket)
-		run.PMKSched(t, append([]string{"build", "--busybox", "/bin/busybox", "--load", "containerd=" + socket, "--tag",
-			reference}, args...)...).OK(t)
+		run.PMKSched(t, slices.Concat([]string{"build"}, args, []string{"--busybox", "/bin/busybox", "--load",
+			"containerd=" + socket, "--tag", reference})...).OK(t)
 	})
 }
 

@@ -37,7 +37,7 @@ the messages of other programs.
 		"| `explain` | [causes](#causes-of-explain); `findings` in JSON | 0 |\n" +
 		"| `check`, `deploy` | [checks](#checks-of-check-and-deploy) | 3 if one failed, 0 after warnings |\n" +
 		"| `detect` | [warnings](#warnings-of-detect) and [known problems](#known-problems) | 0 |\n" +
-		"| `upgrade --check` | the error that blocks an upgrade with its remedies, and " +
+		"| `upgrade check` | the error that blocks an upgrade with its remedies, and " +
 		"[known problems](#known-problems) of the new release | 3 if an upgrade is due |\n" +
 		"| `verify` | the causes of `explain` for its pod, and problems of the scheduler | 3 |\n")
 	section := func(title, intro string, list []*messages.Finding) {

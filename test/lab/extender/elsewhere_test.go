@@ -43,7 +43,7 @@ func TestExtenderAndUpgradeOfASchedulerFromAnotherMachine(t *testing.T) {
 	}
 	image := "localhost/scheduler-of-one-machine:" + n.Release
 	n.Load(t, image, "-f", file, "--branch", n.Release)
-	n.Load(t, imageV1, "--extender")
+	n.Load(t, imageV1, "extender")
 	n.UninstallLater(t, name)
 	n.PMKSched(t, append([]string{"deploy", "-f", file, "--image", image, "--port", n.Port(t)},
 		labs.Stable("1s")...)...).OK(t)
@@ -57,7 +57,7 @@ func TestExtenderAndUpgradeOfASchedulerFromAnotherMachine(t *testing.T) {
 			"--cache-dir", other}, args...)...)
 	}
 	elsewhere("diff", "--name", name, "--revision", "1").OK(t)
-	elsewhere("upgrade", "--check", "--name", name, "--branch", "v1.24.17").Fails(t, 3, "v1.24.17", "Panics")
+	elsewhere("upgrade", "check", "--name", name, "--branch", "v1.24.17").Fails(t, 3, "v1.24.17", "Panics")
 	elsewhere("credentials", "refresh", "--name", name).OK(t).Prints(t, "nothing to refresh")
 	extender := name + "-extender"
 	t.Cleanup(func() { n.PMKSched(t, "extender", "uninstall", "--name", extender, "--yes") })

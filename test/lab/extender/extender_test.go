@@ -54,7 +54,7 @@ func TestLifeOfAnExtender(t *testing.T) {
 			server := prometheus.New(t, n.Gateway(t), time.Second, load,
 				map[string]string{workers[0]: workers[0], workers[1]: workers[1]})
 			server.Start(t.Context(), t)
-			n.Load(t, imageV1, "--extender")
+			n.Load(t, imageV1, "extender")
 			n.Exec(t, "ctr", "-n", "k8s.io", "images", "tag", "--force", imageV1, imageV2).OK(t)
 			n.Deploy(t, scheduler, n.Image(t))
 			for name, field := range map[string]string{"service": "replicas: 2", "sidecar": "sidecar: true"} {
@@ -195,7 +195,7 @@ func TestExtenderForTheDefaultScheduler(t *testing.T) {
 	n := connect(t, labs.Exclusive(t, "kubeadm"))
 	ctx := run.Context(t)
 	n.Namespace(ctx, t, namespace)
-	n.Load(t, imageV1, "--extender")
+	n.Load(t, imageV1, "extender")
 	original := n.defaultManifest(t)
 	file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(defaultFile, name, imageV1, namespace))
 	if said := n.extender(t, "deploy", "-f", file, "--default", "--yes"); !strings.Contains(said,

@@ -39,7 +39,7 @@ func TestFaultExtenderThatIsNotReachedIsUndone(t *testing.T) {
 func notReached(t *testing.T, n *node, ignorable bool) {
 	t.Helper()
 	const name = "alone"
-	n.Load(t, imageV1, "--extender")
+	n.Load(t, imageV1, "extender")
 	n.Deploy(t, name, n.Image(t))
 	configured := func() string {
 		return n.Kubectl(t, "get", "deployments", "-n", "kube-system", "-l=app.kubernetes.io/instance="+name, "-o",
@@ -61,7 +61,7 @@ func notReached(t *testing.T, n *node, ignorable bool) {
 
 func TestFaultStatusReportsAnExtenderThatIsNotReached(t *testing.T) {
 	n := connect(t, labs.Exclusive(t, "kubeadm")) // others see its status too
-	n.Load(t, imageV1, "--extender")
+	n.Load(t, imageV1, "extender")
 	file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(unreachableFile, imageV1, true))
 	n.extender(t, "deploy", "-f", file, "--no-rollback") // no scheduler that it could be proven with
 	n.PMKSched(t, "status").Fails(t, 3,

@@ -107,7 +107,7 @@ func followsUpgrade(t *testing.T, n *labs.Node, name, to string) {
 	})
 	t.Logf("upgrade from %s to %s: a pod waited %s at most", from, to, longest)
 	n.Laptop(t, "status").Fails(t, 3, to)
-	n.Laptop(t, "upgrade", "--check").Fails(t, 3, "pmk-sched upgrade --name "+name)
+	n.Laptop(t, "upgrade", "check").Fails(t, 3, "pmk-sched upgrade --name "+name)
 	n.Laptop(t, "verify", "--name", name).OK(t) // one minor older than the API server
 	n.Release = to
 	n.Laptop(t, append([]string{"upgrade", "--name", name, "--image", n.Image(t)}, labs.Stable("1s")...)...).OK(t)

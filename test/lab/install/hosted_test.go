@@ -102,7 +102,7 @@ func TestSchedulerOfAHostedControlPlaneIsOperatedFromALaptop(t *testing.T) {
 
 	n.Laptop(t, "logs", "--name", name).OK(t).Prints(t, " leader] ", "successfully acquired lease")
 	n.Laptop(t, "credentials", "show", "--name", name).OK(t).Prints(t, "serviceaccount")
-	n.Laptop(t, "upgrade", "--check", "--name", name).OK(t)
+	n.Laptop(t, "upgrade", "check", "--name", name).OK(t)
 	n.Laptop(t, "status", "--name", name).OK(t).Prints(t, name)
 	n.Kubectl(t, "scale", "deployment", name, "-n", "kube-system", "--replicas=0")
 	run.Eventually(t, "the pods are gone", func(context.Context) (bool, string) {

@@ -41,7 +41,7 @@ func TestControllerFollowsTheReleaseOfItsCluster(t *testing.T) {
 		items = append(items, fmt.Sprintf("{minor: %q, release: %s, image: %q, configuration: {apiVersion: %s, kind: %s}}",
 			release[1:5], release, imageOf(release), "kubescheduler.config.k8s.io/v1", "KubeSchedulerConfiguration"))
 	}
-	n.Load(t, "localhost/pmk-sched:test", "--self")
+	n.Load(t, "localhost/pmk-sched:test", "self")
 	// The simulated workers would play the controller.
 	n.Kubectl(t, "taint", "nodes", "-l", "type=kwok", "simulated=:NoSchedule")
 	n.PMKSched(t, "controller", "render", "--image", "localhost/pmk-sched:test", "--to-file", "/root/controller.yaml").OK(t)

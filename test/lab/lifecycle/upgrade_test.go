@@ -55,7 +55,7 @@ func upgradesWithItsCluster(t *testing.T, from string, steps []upgradeStep) {
 	n.PMKSched(t, "deploy", "--name", "my-scheduler", "--image", image, "--config",
 		filepath.Join(run.Root(), "test/testdata/article/my-scheduler.yaml")).OK(t)
 	n.PMKSched(t, "replace", "--yes", "--preset", "binpack").OK(t)
-	n.PMKSched(t, "upgrade", "--check").OK(t).Prints(t, "up to date: "+from)
+	n.PMKSched(t, "upgrade", "check").OK(t).Prints(t, "up to date: "+from)
 	n.PMKSched(t, "upgrade", "--name", "my-scheduler").OK(t).Prints(t, "scheduler my-scheduler is up to date")
 	n.PMKSched(t, "upgrade", "--default", "--yes").OK(t).Prints(t, "is up to date")
 
@@ -87,7 +87,7 @@ func upgradesWithItsCluster(t *testing.T, from string, steps []upgradeStep) {
 		n.PMKSched(t, "upgrade", "--name", "my-scheduler", "--stable-for", "5s").Fails(t, 2, "confirm with --yes")
 		n.PMKSched(t, "upgrade", "--name", "my-scheduler", "--stable-for", "5s", "--yes").OK(t).Prints(t,
 			"is upgraded from "+from+" to "+step.release, "and binds pods")
-		n.PMKSched(t, "upgrade", "--check").OK(t).Prints(t, "up to date: "+step.release)
+		n.PMKSched(t, "upgrade", "check").OK(t).Prints(t, "up to date: "+step.release)
 		n.PMKSched(t, "status").OK(t)
 		n.PMKSched(t, "verify", "--name", "my-scheduler").OK(t)
 		keepsItsConfiguration(t, n, step.release)
@@ -99,10 +99,10 @@ func upgradesWithItsCluster(t *testing.T, from string, steps []upgradeStep) {
 	n.Uninstall(t, "my-scheduler")
 }
 
-// checkDue returns the report of `upgrade --check` for the only scheduler, which is due.
+// checkDue returns the report of `upgrade check` for the only scheduler, which is due.
 func checkDue(t *testing.T, n *labs.Node) lifecycle.Upgrade {
 	t.Helper()
-	r := n.PMKSched(t, "upgrade", "--check", "-o", "json")
+	r := n.PMKSched(t, "upgrade", "check", "-o", "json")
 	r.Fails(t, 3, "are not at")
 	report := run.Decode[replace.UpgradeReport](t, r.Stdout)
 	if len(report.Schedulers) != 1 || !report.Schedulers[0].Due || len(report.Nodes) != 1 || !report.Nodes[0].Due {

@@ -68,14 +68,14 @@ func TestReplacedDefaultSchedulerIsUpgraded(t *testing.T) {
 	n.PMKSched(t, "build", "--busybox", "/bin/busybox", "--tag", n.image(), "--load", "containerd", "--with",
 		"builtin:timestamp").OK(t)
 	n.PMKSched(t, "replace", "--yes", "--image", n.image(), "--preset", "binpack").OK(t)
-	n.PMKSched(t, "upgrade", "--check").OK(t)
+	n.PMKSched(t, "upgrade", "check").OK(t)
 	n.PMKSched(t, "upgrade", "--default", "--yes").OK(t).Prints(t, "is up to date")
 
 	run.PMKLab(t, "upgrade", "--name", n.Name, "--branch", to.release).OK(t)
 	n.subject = to
-	n.PMKSched(t, "upgrade", "--check").Fails(t, 3, n.NodeName, "pmk-sched upgrade --default")
+	n.PMKSched(t, "upgrade", "check").Fails(t, 3, n.NodeName, "pmk-sched upgrade --default")
 	n.PMKSched(t, "upgrade", "--default", "--yes").OK(t).Prints(t, "is upgraded from "+from.release+" to "+to.release)
-	n.PMKSched(t, "upgrade", "--check").OK(t)
+	n.PMKSched(t, "upgrade", "check").OK(t)
 	n.PMKSched(t, "status").OK(t)
 	n.PMKSched(t, "verify", "--default").OK(t).Prints(t, to.image())
 	config := n.Shell(t,

@@ -37,7 +37,7 @@ func newAllNodes(t *testing.T, nodes []*labs.Node) (a *allNodes, scheduler strin
 	t.Helper()
 	a = &allNodes{nodes: nodes}
 	for _, node := range nodes {
-		run.PMKSched(t, "build", "--self", "--busybox", "/bin/busybox", "--load",
+		run.PMKSched(t, "build", "self", "--busybox", "/bin/busybox", "--load",
 			"containerd="+node.Path(image.DefaultContainerdSocket), "--tag", podImage).OK(t)
 		scheduler = node.Image(t)
 		a.originals = append(a.originals, read(t, node, kubeadmManifest))

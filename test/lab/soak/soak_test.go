@@ -75,7 +75,7 @@ func TestSchedulerAndExtenderDoNotGrow(t *testing.T) {
 	load := prometheus.StartExporter(t, slices.Collect(maps.Keys(instances))...)
 	server := prometheus.New(t, n.Gateway(t), 10*time.Second, load, instances)
 	server.Start(t.Context(), t)
-	n.Load(t, "localhost/pmk-extender:soak", "--extender")
+	n.Load(t, "localhost/pmk-extender:soak", "extender")
 	image := n.Image(t, "loadaware")
 	description := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(file, port, server.Address))
 	n.UninstallLater(t, scheduler)

@@ -9,7 +9,7 @@ pmk-lab up --branch v1.24.3 --layout kubeadm --nodes 2 --name air
 on_node() { pmk-lab exec --name air -- "$@"; }
 on_node pmk-sched detect
 on_node pmk-sched build --branch v1.24.3 --with builtin:timestamp --tag localhost/air:v1.24.3 --load containerd
-on_node pmk-sched build --extender --archive /root/extender.tar
+on_node pmk-sched build extender --archive /root/extender.tar
 on_node pmk-sched deploy --name air --image localhost/air:v1.24.3
 on_node pmk-sched verify --name air
 on_node pmk-sched snapshot --to-file /root/cluster.tar.gz

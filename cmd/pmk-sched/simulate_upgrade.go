@@ -16,13 +16,29 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/upgrades"
 )
 
+func simulateUpgradeCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "upgrade", Usage: "compare placements, gates and known problems at two releases",
+		Description: "Schedules the pods of a snapshot again with the scheduler at its release and at the next minor " +
+			"release, and compares feature gates, plugins and known problems. Without -f and --name it is the default " +
+			"scheduler. The exit status is 3 if a pod is placed differently, a known problem comes, or the scheduler cannot run.",
+		UsageText: command.Examples("pmk-sched simulate upgrade --snapshot cluster.tar.gz --to v1.34",
+			"pmk-sched simulate upgrade --name my-scheduler -o json"),
+		Flags: []cli.Flag{
+			snapshotFlag(), trustFlag(), fileFlag(), nameFlag("scheduler"),
+			&cli.StringFlag{Name: "from", Usage: "`RELEASE` of today's scheduler", DefaultText: "the snapshot's"},
+			&cli.StringFlag{Name: "branch", Aliases: []string{"to"}, Usage: "`RELEASE` to upgrade to",
+				DefaultText: "the next minor release"},
+			lossyFlag(), timeoutFlag(simulateTimeout, "the schedulers to decide about all pods"), command.OutputFlag(""),
+		},
+		Action: func(c *cli.Context) error { return simulateUpgrade(c, u) },
+	}
+}
+
 // simulateUpgrade compares a scheduler at its release and at the next one.
 func simulateUpgrade(c *cli.Context, u *ui) error {
 	r := upgrades.Request{To: c.String("branch")}
-	r.Snapshot, r.Timeout = capture.Request{Stdin: u.In, Version: ownVersion()}, simulateTimeout
-	if c.IsSet("timeout") {
-		r.Timeout = c.Duration("timeout")
-	}
+	r.Snapshot, r.Timeout = capture.Request{Stdin: u.In, Version: ownVersion()}, c.Duration("timeout")
 	if path := c.String("snapshot"); path != "" {
 		r.Snapshot.From = []string{path}
 	}
