@@ -110,8 +110,8 @@ type DataItem struct {
 	Labels map[string]string  `json:"labels"`
 }
 
-// NewSide evaluates a scheduler's samples.
-func NewSide(source, scheduler, release string, samples []Sample) Side {
+// newSide evaluates a scheduler's samples.
+func newSide(source, scheduler, release string, samples []Sample) Side {
 	s := Side{Source: source, Scheduler: scheduler, Release: release, Rates: []float64{}, samples: samples}
 	parsed, _ := versions.FromServer(release)
 	var scheduled metrics.Histogram // attempts that found a node
@@ -149,8 +149,8 @@ func median(numbers []float64) float64 {
 	return sorted[middle]
 }
 
-// New compares a scheduler with others, which have the same workload.
-func New(workload string, this Side, against ...Side) *Result {
+// newResult compares a scheduler with others, which have the same workload.
+func newResult(workload string, this Side, against ...Side) *Result {
 	r := &Result{Version: "v1", Workload: workload, Samples: len(this.samples), This: this, Against: against}
 	if len(this.samples) > 0 {
 		r.Nodes, r.Pods = this.samples[0].Nodes, this.samples[0].Pods

@@ -76,7 +76,7 @@ func TestSideHasMediansAndWhatIsSlow(t *testing.T) {
 	for release, attempts := range map[string]string{"v1.20.15": attemptsOld, "v1.23.17": attemptsOld + attemptsNew,
 		"v1.37.1": attemptsNew} {
 		want.Release = release
-		got := NewSide("this", "packer", release, []Sample{
+		got := newSide("this", "packer", release, []Sample{
 			sample(text+attempts, 5, 750, 0, 250, 500, 1000), sample(text+attempts, 4, 0, 500, 1000), sample(text+attempts, 3, 0,
 				1000, 2000),
 		})
@@ -90,8 +90,8 @@ func TestResultComparesAndHasDataItems(t *testing.T) {
 	own := []Sample{sample(text+attemptsNew, 3, 0, 500, 1000)}
 	// 1, 2 and 3 pods in each full second, and one in the last.
 	others := []Sample{sample(attemptsNew, 7, 0, 1000, 1999, 2000, 2500, 2999, 3000), sample("", 2, 0, 1500)}
-	got := New("Alike/5Nodes/3Pods", NewSide("this", "packer", "v1.24.3", own),
-		NewSide("default", "default-scheduler", "v1.24.3", others), NewSide("b.yaml", "b", "v1.24.3", own))
+	got := newResult("Alike/5Nodes/3Pods", newSide("this", "packer", "v1.24.3", own),
+		newSide("default", "default-scheduler", "v1.24.3", others), newSide("b.yaml", "b", "v1.24.3", own))
 	item := func(side, scheduler, metric, unit string, data map[string]float64, more ...string) DataItem {
 		labels := map[string]string{"Name": "Alike/5Nodes/3Pods", "Metric": metric, "side": side, "scheduler": scheduler,
 			"release": "v1.24.3"}
@@ -136,8 +136,8 @@ func TestResultComparesAndHasDataItems(t *testing.T) {
 }
 
 func TestPodsThatWereNotBoundAreNoted(t *testing.T) {
-	r := New("x", NewSide("this", "", "", []Sample{{Pods: 2}}), NewSide("default", "", "", nil),
-		NewSide("b.yaml", "", "", []Sample{sample("", 3, 0, 500), sample("", 3, 0, 500)}))
+	r := newResult("x", newSide("this", "", "", []Sample{{Pods: 2}}), newSide("default", "", "", nil),
+		newSide("b.yaml", "", "", []Sample{sample("", 3, 0, 500), sample("", 3, 0, 500)}))
 	note := func(source string, pods int) string {
 		return fmt.Sprintf("%s did not bind %d pods: no node has room for them; the rate counts the bound pods", source, pods)
 	}
@@ -147,7 +147,7 @@ func TestPodsThatWereNotBoundAreNoted(t *testing.T) {
 	if r.Against[0].Ratio != 0 || r.Against[1].Ratio != 0 || r.Nodes != 0 || r.Pods != 2 {
 		t.Errorf("%+v", r)
 	}
-	if none := New("x", NewSide("this", "", "", nil)); none.Samples != 0 || none.Nodes != 0 || none.Pods != 0 {
+	if none := newResult("x", newSide("this", "", "", nil)); none.Samples != 0 || none.Nodes != 0 || none.Pods != 0 {
 		t.Errorf("without samples: %+v", none)
 	}
 }
@@ -225,7 +225,7 @@ scheduler_framework_extension_point_duration_seconds_sum{extension_point="Filter
 scheduler_framework_extension_point_duration_seconds_sum{extension_point="PreFilter",profile="p",status="Success"} 0.1
 scheduler_framework_extension_point_duration_seconds_sum{extension_point="PreBind",profile="p",status="Success"} 3
 `
-	got := NewSide("", "", "v1.24.3", []Sample{sample(sums, 2, 0, 100)})
+	got := newSide("", "", "v1.24.3", []Sample{sample(sums, 2, 0, 100)})
 	points := []PointTime{{"PreBind", 1500}, {"Score", 100}, {"Filter", 50}, {"PreFilter", 50}}
 	if diff := cmp.Diff(points, got.Points, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("points (-want +got):\n%s", diff)
@@ -241,7 +241,7 @@ scheduler_framework_extension_point_duration_seconds_sum{extension_point="PreBin
 	if diff := cmp.Diff(want, got.Plugins, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("plugins (-want +got):\n%s", diff)
 	}
-	if none := NewSide("", "", "v1.24.3", []Sample{{Pods: 1, Metrics: sums}}); len(none.Points) > 0 {
+	if none := newSide("", "", "v1.24.3", []Sample{{Pods: 1, Metrics: sums}}); len(none.Points) > 0 {
 		t.Errorf("without a bound pod: %v", none.Points)
 	}
 }

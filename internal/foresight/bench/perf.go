@@ -28,10 +28,10 @@ type perfWorkload struct {
 	FeatureGates map[string]bool `json:"featureGates"`
 }
 
-// ParsePerf reads a workload from a file in scheduler_perf's format. which is CASE/WORKLOAD. read
+// parsePerf reads a workload from a file in scheduler_perf's format. which is CASE/WORKLOAD. read
 // returns a template by the path in the file. The errors are about the user's input (package
 // problem).
-func ParsePerf(file string, text []byte, which string, read func(path string) ([]byte, error)) (*Workload, error) {
+func parsePerf(file string, text []byte, which string, read func(path string) ([]byte, error)) (*Workload, error) {
 	var cases []perfCase
 	if err := yaml.Unmarshal(text, &cases); err != nil {
 		return nil, problem.Invalidf("", "read workload %s: expected a list of test cases of scheduler_perf: %w", file, err)

@@ -101,7 +101,7 @@ const (
 )
 
 func TestPerfWorkloadBecomesObjects(t *testing.T) {
-	w, err := ParsePerf("perf.yaml", []byte(perf), "Basic/small", template)
+	w, err := parsePerf("perf.yaml", []byte(perf), "Basic/small", template)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestPerfWorkloadBecomesObjects(t *testing.T) {
 	if diff := cmp.Diff(notes, w.Notes); diff != "" || w.Name != "Basic/small" {
 		t.Errorf("%s, notes (-want +got):\n%s", w.Name, diff)
 	}
-	plain, err := ParsePerf("perf.yaml", []byte(perf), "Plain/small", template)
+	plain, err := parsePerf("perf.yaml", []byte(perf), "Plain/small", template)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestPerfWorkloadsThatAreRefused(t *testing.T) {
 		"After/small":      "operation 2: createPods: pods after those that are measured are not supported",
 		"Missing/small":    "no file none.yaml",
 	} {
-		_, err := ParsePerf("perf.yaml", []byte(perf), which, template)
+		_, err := parsePerf("perf.yaml", []byte(perf), which, template)
 		if err == nil || !strings.Contains(err.Error(), want) || !problem.IsInvalid(err) {
 			t.Errorf("%s: got %v, want %s", which, err, want)
 		}
@@ -173,12 +173,12 @@ func TestPerfWorkloadsThatAreRefused(t *testing.T) {
 	const some = "Basic/small, Basic/incomplete, Plain/small, Churn/small, Volumes/small, Unmeasured/small, One/small, " +
 		"After/small, Missing/small, Broken/small, Namespace/small, Label/small and 4 more"
 	for which, want := range map[string]string{"": "the file has " + some, "Basic/none": "it has " + some} {
-		_, err := ParsePerf("perf.yaml", []byte(perf), which, template)
+		_, err := parsePerf("perf.yaml", []byte(perf), which, template)
 		if diff := cmp.Diff([]string{want}, problem.Hints(err)); diff != "" {
 			t.Errorf("%q: hints (-want +got):\n%s", which, diff)
 		}
 	}
-	if _, err := ParsePerf("perf.yaml", []byte("kind: Pod"), "a/b", template); err == nil || !problem.IsInvalid(err) {
+	if _, err := parsePerf("perf.yaml", []byte("kind: Pod"), "a/b", template); err == nil || !problem.IsInvalid(err) {
 		t.Errorf("a file that is not a list: %v", err)
 	}
 }
@@ -194,7 +194,7 @@ func TestNamesOfAWorkloadAreShortened(t *testing.T) {
 }
 
 func TestAlikeHasNodesInZones(t *testing.T) {
-	w := Alike(4, 2)
+	w := alike(4, 2)
 	node := func(number, zone int) string {
 		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"labels":{"kubernetes.io/hostname":"bench-0000%d",`+
 			`"topology.kubernetes.io/zone":"zone-%d"},"name":"bench-0000%[1]d"},`, number, zone) + newNodeStatus

@@ -32,7 +32,7 @@ type Request struct {
 // Run measures how fast schedulers bind pods. The cluster is only read, and not at all with a
 // file or with identical nodes.
 func Run(ctx context.Context, s *session.Session, r Request) (_ *Result, err error) {
-	w := Alike(r.Nodes, r.Pods)
+	w := alike(r.Nodes, r.Pods)
 	if r.Workload != "" {
 		if w, err = readWorkload(r.Workload, r.Case); err != nil {
 			return nil, err
@@ -76,9 +76,9 @@ func compare(w *Workload, all []*competitor) *Result {
 	var sides []Side
 	for _, c := range all {
 		scheduler := c.programs.Scheduler
-		sides = append(sides, NewSide(c.source, scheduler.Request.Name, scheduler.Release.String(), c.samples))
+		sides = append(sides, newSide(c.source, scheduler.Request.Name, scheduler.Release.String(), c.samples))
 	}
-	result := New(w.Name, sides[0], sides[1:]...)
+	result := newResult(w.Name, sides[0], sides[1:]...)
 	result.Notes = append(result.Notes, w.Notes...)
 	for _, c := range all {
 		for _, note := range c.notes {
@@ -105,7 +105,7 @@ func readWorkload(file, name string) (*Workload, error) {
 		return nil, err
 	}
 	dir := filepath.Dir(file)
-	return ParsePerf(file, text, name, func(path string) ([]byte, error) {
+	return parsePerf(file, text, name, func(path string) ([]byte, error) {
 		text, err := problem.ReadFile("template", filepath.Join(dir, path))
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return text, err

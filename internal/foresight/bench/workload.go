@@ -16,12 +16,12 @@ type Workload struct {
 	Notes []string
 }
 
-// namespace for the pods of [Alike].
+// namespace for the pods of alike.
 const namespace = "pmk-sched-bench"
 
-// Alike returns a workload with identical pods and new nodes, in addition to a snapshot's nodes.
+// alike returns a workload with identical pods and new nodes, in addition to a snapshot's nodes.
 // The pods are small, so that nodes take as many as they allow.
-func Alike(nodes, pods int) *Workload {
+func alike(nodes, pods int) *Workload {
 	w := &Workload{Name: fmt.Sprintf("Alike/%dPods", pods)}
 	for i := range nodes {
 		node := newNode(fmt.Sprintf("bench-%05d", i))

@@ -104,13 +104,13 @@ func (d *replayer) arrive(ctx context.Context, e archive.Event) (*replayed, erro
 	if err := snapshot.Convert(e.Object, pod); err != nil {
 		return nil, err
 	}
-	id := ID(pod)
+	id := idOf(pod)
 	l := d.history.Life(id)
-	if e.Gone || l == nil || d.arrived[id] || IsGated(pod) || report.IsFinished(pod) {
+	if e.Gone || l == nil || d.arrived[id] || isGated(pod) || report.IsFinished(pod) {
 		return nil, nil //nolint:nilnil // nothing arrives
 	}
 	d.arrived[id] = true
-	p := &replayed{Life: l, key: Key(pod)}
+	p := &replayed{Life: l, key: keyOf(pod)}
 	if affinity := pod.Spec.Affinity; affinity != nil {
 		p.follows = affinity.PodAffinity != nil
 	}

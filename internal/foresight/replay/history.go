@@ -74,28 +74,28 @@ type deletion struct {
 	gone time.Duration
 }
 
-// NewHistory returns the history for a recording with some length.
-func NewHistory(length time.Duration, prices []report.Price) *History {
-	t := NewTally(prices)
+// newHistory returns the history for a recording with some length.
+func newHistory(length time.Duration, prices []report.Price) *History {
+	t := newTally(prices)
 	return &History{
-		lives: map[string]*Life{}, current: map[string]*Life{}, Tally: t, Series: NewSeries(t, length),
+		lives: map[string]*Life{}, current: map[string]*Life{}, Tally: t, Series: newSeries(t, length),
 		nominations: map[string][]nomination{},
 	}
 }
 
-// ID identifies a pod: its UID, or its namespace and name in a trace.
-func ID(pod *corev1.Pod) string {
+// idOf identifies a pod: its UID, or its namespace and name in a trace.
+func idOf(pod *corev1.Pod) string {
 	if pod.UID != "" {
 		return string(pod.UID)
 	}
-	return Key(pod)
+	return keyOf(pod)
 }
 
-// Key returns a pod's namespace and name.
-func Key(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+// keyOf returns a pod's namespace and name.
+func keyOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// IsGated reports whether a pod has scheduling gates.
-func IsGated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
+// isGated reports whether a pod has scheduling gates.
+func isGated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
 
 // Lives returns the pods in arrival order.
 func (h *History) Lives() []*Life { return h.all }
@@ -131,9 +131,9 @@ func (h *History) Start(pod *corev1.Pod) {
 // Pod records a pod that is new or has changed.
 func (h *History) Pod(at time.Duration, pod *corev1.Pod) {
 	h.Series.Advance(at)
-	l := h.lives[ID(pod)]
+	l := h.lives[idOf(pod)]
 	if l == nil {
-		if report.IsFinished(pod) || IsGated(pod) {
+		if report.IsFinished(pod) || isGated(pod) {
 			return
 		}
 		l = h.arrive(at, pod)
@@ -144,7 +144,7 @@ func (h *History) Pod(at time.Duration, pod *corev1.Pod) {
 // PodGone records that a pod is gone. pod is its last known state, or its name alone.
 func (h *History) PodGone(at time.Duration, pod *corev1.Pod) {
 	h.Series.Advance(at)
-	l := h.current[Key(pod)]
+	l := h.current[keyOf(pod)]
 	if l == nil || pod.UID != "" && l.ID != string(pod.UID) {
 		return
 	}
@@ -152,18 +152,18 @@ func (h *History) PodGone(at time.Duration, pod *corev1.Pod) {
 		l.Finished = true
 	}
 	h.end(at, l)
-	delete(h.current, Key(pod))
+	delete(h.current, keyOf(pod))
 }
 
 func (h *History) arrive(at time.Duration, pod *corev1.Pod) *Life {
 	l := &Life{
-		ID: ID(pod), Namespace: pod.Namespace, Name: pod.Name, Arrived: at, Requests: report.PodAmounts(pod),
+		ID: idOf(pod), Namespace: pod.Namespace, Name: pod.Name, Arrived: at, Requests: report.PodAmounts(pod),
 		Fixed: report.IsFixed(pod), deleting: -1,
 	}
 	if pod.Spec.Priority != nil {
 		l.Priority = *pod.Spec.Priority
 	}
-	h.lives[l.ID], h.current[Key(pod)] = l, l
+	h.lives[l.ID], h.current[keyOf(pod)] = l, l
 	h.all = append(h.all, l)
 	h.Tally.Waiting++
 	return l

@@ -35,7 +35,7 @@ func TestHighestPriorityOfATime(t *testing.T) {
 // Each nomination compared with each deletion would take hours.
 func TestManyPodsAreEvictedAtOnce(t *testing.T) {
 	const pods = 100_000
-	h := NewHistory(time.Minute, nil)
+	h := newHistory(time.Minute, nil)
 	l := &Life{Node: "a", Priority: 1}
 	for range pods {
 		h.nominations["a"] = append(h.nominations["a"], nomination{at: time.Second, priority: 1})

@@ -1,4 +1,4 @@
-package replay_test
+package replay
 
 import (
 	"fmt"
@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
@@ -51,7 +50,7 @@ func gated(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{
 const minute = time.Minute
 
 func TestLivesOfPods(t *testing.T) {
-	h := replay.NewHistory(60*minute, nil)
+	h := newHistory(60*minute, nil)
 	h.Node(0, node("a", "4"))
 	h.Start(pod("old", "a", "Running"))
 	h.Start(pod("done", "a", "Succeeded"))
@@ -93,10 +92,10 @@ func TestLivesOfPods(t *testing.T) {
 	}
 	o := h.Outcome()
 	o.Points = nil
-	wantOutcome := replay.Outcome{
+	wantOutcome := Outcome{
 		Arrived: 5, Placed: 3, Ended: 3, Evicted: 1, MostWaiting: 2,
-		Waiting: replay.Waiting{Mean: 40, P90: 120, P99: 120, Max: 120},
-		Mean: replay.Values{Nodes: 1, Running: 1.358, Waiting: 1.216,
+		Waiting: Waiting{Mean: 40, P90: 120, P99: 120, Max: 120},
+		Mean: Values{Nodes: 1, Running: 1.358, Waiting: 1.216,
 			Utilization: map[string]float64{"cpu": 0.339583}},
 	}
 	if diff := cmp.Diff(wantOutcome, o); diff != "" {
@@ -110,14 +109,14 @@ func fixed(p *corev1.Pod) {
 }
 
 // deletedTwice is a pod whose deletion is observed at the beginning and once more.
-func deletedTwice(h *replay.History) {
+func deletedTwice(h *History) {
 	h.Start(pod("twice", "a", "Running", deleting))
 	h.Pod(2*minute, pod("twice", "a", "Running", deleting))
 	h.PodGone(3*minute, pod("twice", "a", "Running"))
 }
 
 func TestLivesAtTheirEdges(t *testing.T) {
-	h := replay.NewHistory(60*minute, nil)
+	h := newHistory(60*minute, nil)
 	h.Node(0, node("a", "4"))
 	h.Start(pod("waits", "", "Pending", func(p *corev1.Pod) { p.Spec.Priority = new(int32(3)) }))
 	h.Start(pod("agent", "a", "Running", fixed))
@@ -141,19 +140,19 @@ func TestLivesAtTheirEdges(t *testing.T) {
 	h.Finish()
 
 	cpu := report.Amounts{"cpu": 1000, "pods": 1}
-	life := func(name string, l replay.Life) *replay.Life {
+	life := func(name string, l Life) *Life {
 		l.ID, l.Namespace, l.Name, l.Requests = "uid-"+name, "n", name, cpu
 		return &l
 	}
-	want := []*replay.Life{
-		life("waits", replay.Life{Before: true, IsBound: true, Bound: 4 * minute, Node: "a", IsEnded: true, Finished: true,
+	want := []*Life{
+		life("waits", Life{Before: true, IsBound: true, Bound: 4 * minute, Node: "a", IsEnded: true, Finished: true,
 			Ended: 6 * minute, Priority: 3}),
-		life("agent", replay.Life{Before: true, IsBound: true, Node: "a", Fixed: true}),
-		life("twice", replay.Life{Before: true, IsBound: true, Node: "a", IsEnded: true}),
-		life("given-up", replay.Life{Arrived: 10 * minute, IsEnded: true, Ended: 12 * minute}),
-		life("unscheduled", replay.Life{Arrived: 13 * minute}),
+		life("agent", Life{Before: true, IsBound: true, Node: "a", Fixed: true}),
+		life("twice", Life{Before: true, IsBound: true, Node: "a", IsEnded: true}),
+		life("given-up", Life{Arrived: 10 * minute, IsEnded: true, Ended: 12 * minute}),
+		life("unscheduled", Life{Arrived: 13 * minute}),
 	}
-	if diff := cmp.Diff(want, h.Lives(), cmpopts.IgnoreUnexported(replay.Life{})); diff != "" {
+	if diff := cmp.Diff(want, h.Lives(), cmpopts.IgnoreUnexported(Life{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for name, deleted := range map[string]bool{"waits": false, "agent": false, "twice": true, "given-up": true} {
@@ -166,9 +165,9 @@ func TestLivesAtTheirEdges(t *testing.T) {
 		t.Error("a pod is current that is gone, or is not although it is there")
 	}
 	o := h.Outcome()
-	o.Points, o.Mean = nil, replay.Values{}
-	if diff := cmp.Diff(replay.Outcome{Arrived: 2, Placed: 1, Ended: 3, MostWaiting: 1,
-		Waiting: replay.Waiting{Mean: 240, P50: 240, P90: 240, P99: 240, Max: 240}}, o); diff != "" {
+	o.Points, o.Mean = nil, Values{}
+	if diff := cmp.Diff(Outcome{Arrived: 2, Placed: 1, Ended: 3, MostWaiting: 1,
+		Waiting: Waiting{Mean: 240, P50: 240, P90: 240, P99: 240, Max: 240}}, o); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)
 	}
 	if got := h.Tally.Values(); got.Running != 1 || got.Waiting != 1 {
@@ -178,7 +177,7 @@ func TestLivesAtTheirEdges(t *testing.T) {
 
 // Nodes and pods count from the time of their events on.
 func TestFiguresFollowTheEvents(t *testing.T) {
-	h := replay.NewHistory(100*minute, nil)
+	h := newHistory(100*minute, nil)
 	h.Node(0, node("a", "4"))
 	h.Node(25*minute, node("b", "4"))
 	h.Pod(50*minute, pod("p", "a", "Running"))
@@ -186,7 +185,7 @@ func TestFiguresFollowTheEvents(t *testing.T) {
 	h.NodeGone(75*minute, "b")
 	h.NodeGone(80*minute, "unknown")
 	h.Finish()
-	want := replay.Values{Nodes: 1.5, Running: 0.1, Utilization: map[string]float64{"cpu": 0.0125}}
+	want := Values{Nodes: 1.5, Running: 0.1, Utilization: map[string]float64{"cpu": 0.0125}}
 	if diff := cmp.Diff(want, h.Outcome().Mean); diff != "" {
 		t.Errorf("mean (-want +got):\n%s", diff)
 	}
@@ -198,7 +197,7 @@ func TestATraceHasBoundPodsWithoutNodes(t *testing.T) {
 		p.UID = ""
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
 	}
-	h := replay.NewHistory(60*minute, nil)
+	h := newHistory(60*minute, nil)
 	h.Pod(0, pod("p", "", "Pending", func(p *corev1.Pod) { p.UID = "" }))
 	h.Pod(minute, pod("p", "", "Running", scheduled))
 	h.PodGone(11*minute, pod("p", "", "Succeeded", func(p *corev1.Pod) { p.UID = "" }))
@@ -231,7 +230,7 @@ func TestEvictionsHaveANominationAtTheirTime(t *testing.T) {
 		"already on a node":      {0, 10, "a", false},
 		"of a pod that finishes": {0, 11, "a", false},
 	} {
-		h := replay.NewHistory(60*minute, nil)
+		h := newHistory(60*minute, nil)
 		type event struct {
 			at time.Duration
 			do func(at time.Duration)
@@ -269,7 +268,7 @@ func TestEvictionsHaveANominationAtTheirTime(t *testing.T) {
 
 // A pod that finishes in a recording that has no binding of it runs from its arrival on.
 func TestAPodThatWasNeverSeenBoundRunsFromItsArrival(t *testing.T) {
-	h := replay.NewHistory(60*minute, nil)
+	h := newHistory(60*minute, nil)
 	h.Pod(2*minute, pod("p", "", "Pending"))
 	h.PodGone(12*minute, pod("p", "", "Succeeded"))
 	h.Finish()
@@ -282,7 +281,7 @@ func TestAPodThatWasNeverSeenBoundRunsFromItsArrival(t *testing.T) {
 // The deletion of a pod may be reported when there is a new pod of its name.
 func TestDeletionOfAnEarlierPodOfTheNameEndsNoOther(t *testing.T) {
 	earlier := func(p *corev1.Pod) { p.UID = "earlier" }
-	h := replay.NewHistory(60*minute, nil)
+	h := newHistory(60*minute, nil)
 	h.Pod(1*minute, pod("p", "a", "Running", earlier))
 	h.Pod(2*minute, pod("p", "a", "Running"))
 	h.PodGone(3*minute, pod("p", "a", "Running", earlier))

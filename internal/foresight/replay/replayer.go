@@ -65,10 +65,10 @@ type replayed struct {
 func newReplayer(
 	history *History, recording *capture.Recording, length, step time.Duration, prices []report.Price,
 ) *replayer {
-	tally := NewTally(prices)
+	tally := newTally(prices)
 	return &replayer{
 		history: history, recording: recording, length: length, step: step, tally: tally,
-		series:  NewSeries(tally, length),
+		series:  newSeries(tally, length),
 		result:  &Result{Seconds: length.Seconds(), StepSeconds: step.Seconds(), Unknown: unknown()},
 		arrived: map[string]bool{}, running: map[string]*replayed{}, waiting: map[string]*replayed{},
 	}
@@ -88,7 +88,7 @@ func (d *replayer) replay(ctx context.Context) (err error) {
 	if d.watch, err = watchPods(watching, d.r.Config()); err != nil {
 		return err
 	}
-	d.steps = NewSteps(d.step, func(g Group[archive.Event]) error { return d.group(ctx, g) })
+	d.steps = newSteps(d.step, func(g Group[archive.Event]) error { return d.group(ctx, g) })
 	if err := d.begin(ctx); err != nil {
 		return err
 	}

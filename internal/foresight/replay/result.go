@@ -63,8 +63,8 @@ type Waiting struct {
 	Max  float64 `json:"max"`
 }
 
-// NewWaiting returns the quantiles for waiting times.
-func NewWaiting(all []time.Duration) Waiting {
+// newWaiting returns the quantiles for waiting times.
+func newWaiting(all []time.Duration) Waiting {
 	if len(all) == 0 {
 		return Waiting{}
 	}
@@ -103,7 +103,7 @@ type Unplaced struct {
 
 // Outcome returns a cluster whose pods waited as long.
 func (s *Series) Outcome(waits []time.Duration) Outcome {
-	return Outcome{Waiting: NewWaiting(waits), Mean: s.Mean(), Points: s.Points(), MostWaiting: int(s.most)}
+	return Outcome{Waiting: newWaiting(waits), Mean: s.Mean(), Points: s.Points(), MostWaiting: int(s.most)}
 }
 
 // Outcome returns the recorded cluster. The history is finished.
@@ -124,7 +124,7 @@ func (h *History) Outcome() Outcome {
 			o.Ended++
 		}
 	}
-	o.Waiting = NewWaiting(waits)
+	o.Waiting = newWaiting(waits)
 	return o
 }
 

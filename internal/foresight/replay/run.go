@@ -109,7 +109,7 @@ func On(
 func readHistory(
 	recording *capture.Recording, length time.Duration, prices []report.Price,
 ) (*History, error) {
-	history := NewHistory(length, prices)
+	history := newHistory(length, prices)
 	err := recording.Each(func(kind *snapshot.Kind, _ string, o map[string]any) error {
 		return record(history, archive.Event{Kind: kind, Object: o}, true)
 	})

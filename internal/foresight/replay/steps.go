@@ -27,8 +27,8 @@ type Steps[E any] struct {
 	now   time.Duration
 }
 
-// NewSteps returns a clock that calls do for each group. do may add ends.
-func NewSteps[E any](step time.Duration, do func(Group[E]) error) *Steps[E] {
+// newSteps returns a clock that calls do for each group. do may add ends.
+func newSteps[E any](step time.Duration, do func(Group[E]) error) *Steps[E] {
 	return &Steps[E]{step: max(step, 1), do: do}
 }
 

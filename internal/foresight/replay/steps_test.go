@@ -1,4 +1,4 @@
-package replay_test
+package replay
 
 import (
 	"errors"
@@ -9,16 +9,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
 )
 
 // Events that are close to each other are applied together, with the ends of pods in between; times
 // without events are skipped.
 func TestStepsGroupEventsAndEnds(t *testing.T) {
 	var got []string
-	var s *replay.Steps[string]
-	s = replay.NewSteps(10*time.Second, func(g replay.Group[string]) error {
+	var s *Steps[string]
+	s = newSteps(10*time.Second, func(g Group[string]) error {
 		got = append(got, fmt.Sprintf("%s ends %v events %v", g.At, g.Ends, g.Events))
 		for _, e := range g.Events {
 			if name, ok := strings.CutPrefix(e, "run "); ok {
@@ -88,8 +86,8 @@ func TestStepsAtTheirEdges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			var s *replay.Steps[string]
-			s = replay.NewSteps(tc.step, func(g replay.Group[string]) error {
+			var s *Steps[string]
+			s = newSteps(tc.step, func(g Group[string]) error {
 				got = append(got, fmt.Sprintf("%s %v %v", g.At, g.Ends, g.Events))
 				for _, e := range g.Events {
 					if at, ok := tc.during[e]; ok {

@@ -29,8 +29,8 @@ type tallied struct {
 	known       bool
 }
 
-// NewTally returns a tally without nodes and pods.
-func NewTally(prices []report.Price) *Tally {
+// newTally returns a tally without nodes and pods.
+func newTally(prices []report.Price) *Tally {
 	return &Tally{allocatable: report.Amounts{}, requested: report.Amounts{}, nodes: map[string]*tallied{}, prices: prices}
 }
 
@@ -143,8 +143,8 @@ type Series struct {
 	most   float64 // waiting pods
 }
 
-// NewSeries returns a tally's series over a time.
-func NewSeries(t *Tally, length time.Duration) *Series {
+// newSeries returns a tally's series over a time.
+func newSeries(t *Tally, length time.Duration) *Series {
 	return &Series{tally: t, length: max(length, time.Millisecond), points: make([]Values, intervals)}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -28,5 +29,13 @@ func TestAPIServersServeTheVersionsOfDevicesThatTheyKnow(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: got %v, want %s", release, got, want)
 		}
+	}
+}
+
+// Without a snapshot the API server has the classes that every cluster has.
+func TestAnAPIServerNeedsNoSnapshot(t *testing.T) {
+	var o Options
+	if err := o.readClasses(); err != nil || o.firstClasses().Hash() != load.NewClasses().Hash() {
+		t.Errorf("classes %v, %v", o.firstClasses().Objects(), err)
 	}
 }

@@ -49,9 +49,9 @@ type Difference struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// ComparePlacements compares the results from simulations with the same scenario on the same
+// comparePlacements compares the results from simulations with the same scenario on the same
 // snapshot. Each list has at least one result.
-func ComparePlacements(from, to []*report.Report) *Placements {
+func comparePlacements(from, to []*report.Report) *Placements {
 	p := &Placements{
 		Scenario: from[0].Scenario, Runs: len(from), NewRuns: len(to), Placed: from[0].Summary.Placed,
 		NewPlaced: to[0].Summary.Placed, Differences: []Difference{},

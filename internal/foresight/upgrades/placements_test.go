@@ -1,4 +1,4 @@
-package upgrades_test
+package upgrades
 
 import (
 	"testing"
@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/upgrades"
 )
 
 // run is the result of a simulation; a pod without a node is unplaced.
@@ -35,12 +34,12 @@ func TestPlacementsDifferWithoutTies(t *testing.T) {
 		run(map[string]string{"same": "a", "tied": "c", "moved": "b", "refused": "", "fits": "a", "varies": ""}),
 	}
 	from[0].Unplaced[0].Reason, to[0].Unplaced[0].Reason = "first run", "first new run"
-	got := upgrades.ComparePlacements(from, to)
-	want := &upgrades.Placements{Runs: 2, NewRuns: 2, Pods: 6, Same: 1, Ties: 2, Placed: 5, NewPlaced: 5,
-		Differences: []upgrades.Difference{
-			{Namespace: "n", Name: "fits", Kind: upgrades.NewlyFits, NewNode: "c", Reason: "first run"},
-			{Namespace: "n", Name: "moved", Kind: upgrades.Moves, Node: "a", NewNode: "b"},
-			{Namespace: "n", Name: "refused", Kind: upgrades.FitsNoMore, Node: "a", Reason: "first new run"},
+	got := comparePlacements(from, to)
+	want := &Placements{Runs: 2, NewRuns: 2, Pods: 6, Same: 1, Ties: 2, Placed: 5, NewPlaced: 5,
+		Differences: []Difference{
+			{Namespace: "n", Name: "fits", Kind: NewlyFits, NewNode: "c", Reason: "first run"},
+			{Namespace: "n", Name: "moved", Kind: Moves, Node: "a", NewNode: "b"},
+			{Namespace: "n", Name: "refused", Kind: FitsNoMore, Node: "a", Reason: "first new run"},
 		}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -50,10 +49,10 @@ func TestPlacementsDifferWithoutTies(t *testing.T) {
 // A scheduler that breaks ties in an order runs twice, any other one more and more often.
 func TestSchedulersRunOnceMore(t *testing.T) {
 	for n, want := range []int{1, 2, 3, 4} {
-		if got := (upgrades.Side{}).Next(n); got != want {
+		if got := (Side{}).Next(n); got != want {
 			t.Errorf("%d runs after %d", got, n)
 		}
-		if got := (upgrades.Side{Ordered: true}).Next(n); got != min(want, 2) {
+		if got := (Side{Ordered: true}).Next(n); got != min(want, 2) {
 			t.Errorf("%d runs in an order after %d", got, n)
 		}
 	}
@@ -69,8 +68,8 @@ func TestRunsThatTellTiesFromDifferences(t *testing.T) {
 		{1, false, false, 3, 3}, {3, false, false, 4, 4}, {100, false, false, 6, 6}, {1000, false, false, 8, 8},
 		{10, false, true, 8, 2}, {10, true, true, 2, 2},
 	} {
-		p := &upgrades.Placements{Pods: tc.pods, Differences: make([]upgrades.Difference, 1)}
-		from, to := upgrades.Side{Ordered: tc.from}, upgrades.Side{Ordered: tc.to}
+		p := &Placements{Pods: tc.pods, Differences: make([]Difference, 1)}
+		from, to := Side{Ordered: tc.from}, Side{Ordered: tc.to}
 		for n := 0; n == 0 || !p.Enough(from, to); n++ {
 			from.Runs, to.Runs = from.Next(n), to.Next(n)
 		}
@@ -102,28 +101,28 @@ func TestPlacementsInZones(t *testing.T) {
 		inZones("", map[string]string{"zone": "d", "tied": "b", "node": "c", "none": "e", "new": "", "old": ""}),
 	}
 	to[0].Unplaced[1].Reason = "no room"
-	want := &upgrades.Placements{Scenario: "drain", Runs: 1, NewRuns: 3, Pods: 6, Same: 1, Ties: 1, Placed: 5,
-		NewPlaced: 4, Differences: []upgrades.Difference{
-			{Namespace: "n", Name: "node", Kind: upgrades.Moves, Node: "a", NewNode: "c"},
-			{Namespace: "n", Name: "none", Kind: upgrades.MovesZone, Node: "a", NewNode: "e"},
-			{Namespace: "n", Name: "old", Kind: upgrades.FitsNoMore, Node: "a", Reason: "no room"},
-			{Namespace: "n", Name: "zone", Kind: upgrades.MovesZone, Node: "a", NewNode: "d"},
+	want := &Placements{Scenario: "drain", Runs: 1, NewRuns: 3, Pods: 6, Same: 1, Ties: 1, Placed: 5,
+		NewPlaced: 4, Differences: []Difference{
+			{Namespace: "n", Name: "node", Kind: Moves, Node: "a", NewNode: "c"},
+			{Namespace: "n", Name: "none", Kind: MovesZone, Node: "a", NewNode: "e"},
+			{Namespace: "n", Name: "old", Kind: FitsNoMore, Node: "a", Reason: "no room"},
+			{Namespace: "n", Name: "zone", Kind: MovesZone, Node: "a", NewNode: "d"},
 		}}
-	if diff := cmp.Diff(want, upgrades.ComparePlacements(from, to)); diff != "" {
+	if diff := cmp.Diff(want, comparePlacements(from, to)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := upgrades.ComparePlacements(from, from); len(got.Differences) > 0 || got.Same != 6 || got.Differences == nil {
+	if got := comparePlacements(from, from); len(got.Differences) > 0 || got.Same != 6 || got.Differences == nil {
 		t.Errorf("with itself: %+v", got)
 	}
 }
 
 // Doubtful is the number of pods times the probability that a tie looks like a difference.
 func TestDoubtfulDifferences(t *testing.T) {
-	random := func(runs int) upgrades.Side { return upgrades.Side{Runs: runs} }
-	ordered := func(runs int) upgrades.Side { return upgrades.Side{Runs: runs, Ordered: true} }
+	random := func(runs int) Side { return Side{Runs: runs} }
+	ordered := func(runs int) Side { return Side{Runs: runs, Ordered: true} }
 	for _, tc := range []struct {
 		pods, differences int
-		from, to          upgrades.Side
+		from, to          Side
 		doubtful          float64
 		enough            bool
 	}{
@@ -133,7 +132,7 @@ func TestDoubtfulDifferences(t *testing.T) {
 		{7, 1, ordered(2), ordered(2), 0, true}, {7, 1, ordered(1), ordered(2), 7, false},
 		{7, 1, ordered(2), ordered(1), 7, false}, {7, 1, ordered(3), ordered(2), 0, true},
 	} {
-		p := &upgrades.Placements{Pods: tc.pods, Differences: make([]upgrades.Difference, tc.differences), Doubtful: 9}
+		p := &Placements{Pods: tc.pods, Differences: make([]Difference, tc.differences), Doubtful: 9}
 		if enough := p.Enough(tc.from, tc.to); enough != tc.enough || p.Doubtful != tc.doubtful {
 			t.Errorf("%+v: %t, %v", tc, enough, p.Doubtful)
 		}

@@ -51,7 +51,7 @@ func Run(ctx context.Context, s *session.Session, r Request) (result *Result, er
 	}
 	c.result = &Result{
 		Scheduler: c.from.Scheduler.Request.Name, From: from.String(), To: to.String(), Programs: c.from.Origins,
-		Tables:  Tables{Gates: CompareGates(from, to, r.Gates)},
+		Tables:  Tables{Gates: compareGates(from, to, r.Gates)},
 		Unknown: unknown(),
 	}
 	fitting, notes, err := versions.FitArgs(r.Scheduler.Args, to) // as an upgrade does
@@ -119,7 +119,7 @@ func (c *comparison) compareTables() error {
 		sides[i] = &Scheduler{Name: scheduler.Request.Name, Release: scheduler.Release,
 			Configuration: configuration.YAML, Gates: c.r.Gates}
 	}
-	tables, err := Compare(sides[0], sides[1])
+	tables, err := compare(sides[0], sides[1])
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func CompareRuns(
 				return nil, nil, fmt.Errorf("at %s: %w", m.Programs.Scheduler.Release, err)
 			}
 		}
-		found := ComparePlacements(results[0], results[1])
+		found := comparePlacements(results[0], results[1])
 		if found.Enough(sides[0], sides[1]) || n+1 == mostRuns {
 			return found, combineNotes(results[0][0], results[1][0]), nil
 		}

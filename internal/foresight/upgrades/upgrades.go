@@ -82,9 +82,9 @@ func (r *Result) Worse() bool {
 	return r.Blocked != "" || len(r.New) > 0 || r.Placements != nil && len(r.Placements.Differences) > 0
 }
 
-// Compare compares two releases' tables for a scheduler.
-func Compare(from, to *Scheduler) (*Tables, error) {
-	t := &Tables{Gates: CompareGates(from.Release, to.Release, from.Gates), Plugins: []Plugin{}}
+// compare compares two releases' tables for a scheduler.
+func compare(from, to *Scheduler) (*Tables, error) {
+	t := &Tables{Gates: compareGates(from.Release, to.Release, from.Gates), Plugins: []Plugin{}}
 	var running [2][]profiles.Running
 	var problems [2][]inspect.KnownProblem
 	for i, s := range []*Scheduler{from, to} {
@@ -110,9 +110,9 @@ func Compare(from, to *Scheduler) (*Tables, error) {
 	return t, nil
 }
 
-// CompareGates returns the feature gates that differ between two releases. set are the gates that
+// compareGates returns the feature gates that differ between two releases. set are the gates that
 // flags set.
-func CompareGates(from, to versions.Release, set map[string]bool) []Gate {
+func compareGates(from, to versions.Release, set map[string]bool) []Gate {
 	gates := []Gate{}
 	for _, g := range versions.GateChanges(from, to, set) {
 		gate := Gate{Name: g.Name, From: g.From.String(), To: g.To.String(), Scheduling: g.Scheduling}

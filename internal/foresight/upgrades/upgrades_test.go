@@ -1,4 +1,4 @@
-package upgrades_test
+package upgrades
 
 import (
 	"encoding/json"
@@ -10,21 +10,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/upgrades"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // at returns a scheduler with the default configuration at a release.
-func at(t *testing.T, release versions.Release, preset string) *upgrades.Scheduler {
+func at(t *testing.T, release versions.Release, preset string) *Scheduler {
 	t.Helper()
 	r, err := profiles.Render(profiles.Request{Release: release, SchedulerName: "default-scheduler",
 		Kubeconfig: "kubeconfig", Preset: preset})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &upgrades.Scheduler{Name: "default-scheduler", Release: release, Configuration: r.YAML}
+	return &Scheduler{Name: "default-scheduler", Release: release, Configuration: r.YAML}
 }
 
 // A change of behavior that is known for each minor release is found. The words are gates, plugins
@@ -54,7 +53,7 @@ func TestKnownChangesOfEachMinorRelease(t *testing.T) {
 	releases := versions.Releases()
 	slices.Reverse(releases)
 	for i, to := range releases[1:] {
-		tables, err := upgrades.Compare(at(t, releases[i], ""), at(t, to, ""))
+		tables, err := compare(at(t, releases[i], ""), at(t, to, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +69,7 @@ func TestKnownChangesOfEachMinorRelease(t *testing.T) {
 	}
 }
 
-func words(t *upgrades.Tables) (all []string) {
+func words(t *Tables) (all []string) {
 	for _, g := range t.Gates {
 		if g.Scheduling {
 			all = append(all, fmt.Sprintf("gate %s %s → %s", g.Name, g.From, g.To))
@@ -94,7 +93,7 @@ func words(t *upgrades.Tables) (all []string) {
 
 func TestNothingDiffersAtTheSameRelease(t *testing.T) {
 	for _, release := range versions.Releases() {
-		tables, err := upgrades.Compare(at(t, release, "binpack"), at(t, release, "binpack"))
+		tables, err := compare(at(t, release, "binpack"), at(t, release, "binpack"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,14 +109,14 @@ func TestGatesOfFlagsAreMarked(t *testing.T) {
 		Patch: 2}, "")
 	from.Gates = map[string]bool{"DynamicResourceAllocation": false}
 	to.Gates = from.Gates
-	tables, err := upgrades.Compare(from, to)
+	tables, err := compare(from, to)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(tables.Plugins) > 0 {
 		t.Errorf("plugins differ: %+v", tables.Plugins)
 	}
-	at := slices.IndexFunc(tables.Gates, func(g upgrades.Gate) bool { return g.Name == "DynamicResourceAllocation" })
+	at := slices.IndexFunc(tables.Gates, func(g Gate) bool { return g.Name == "DynamicResourceAllocation" })
 	if at < 0 || tables.Gates[at].Set == nil || *tables.Gates[at].Set {
 		t.Errorf("the gate is not marked: %+v", tables.Gates)
 	}
@@ -126,8 +125,8 @@ func TestGatesOfFlagsAreMarked(t *testing.T) {
 // The profiles of one configuration are compared by name, and plugins by their extension points.
 func TestPluginsOfProfilesAreCompared(t *testing.T) {
 	release := versions.Release{Major: 1, Minor: 34, Patch: 2}
-	of := func(profiles string) *upgrades.Scheduler {
-		return &upgrades.Scheduler{Name: "n", Release: release, Configuration: []byte(
+	of := func(profiles string) *Scheduler {
+		return &Scheduler{Name: "n", Release: release, Configuration: []byte(
 			"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n" + profiles)}
 	}
 	from := of(`- schedulerName: a
@@ -146,11 +145,11 @@ func TestPluginsOfProfilesAreCompared(t *testing.T) {
 - schedulerName: new
 - schedulerName: a
 `)
-	got, err := upgrades.Compare(from, to)
+	got, err := compare(from, to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &upgrades.Tables{Gates: []upgrades.Gate{}, Plugins: []upgrades.Plugin{
+	want := &Tables{Gates: []Gate{}, Plugins: []Plugin{
 		{Profile: "b", Plugin: "ImageLocality", Removed: []string{"score"}, Weight: 2},
 		{Profile: "b", Plugin: "NodeAffinity", Weight: 5, NewWeight: 7},
 		{Profile: "b", Plugin: "NodePorts", Added: []string{"filter", "preFilter"}},
@@ -160,8 +159,8 @@ func TestPluginsOfProfilesAreCompared(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	for name, wrong := range map[string][2]*upgrades.Scheduler{"from": {of("x"), to}, "to": {from, of("x")}} {
-		if tables, err := upgrades.Compare(wrong[0], wrong[1]); err == nil || tables != nil ||
+	for name, wrong := range map[string][2]*Scheduler{"from": {of("x"), to}, "to": {from, of("x")}} {
+		if tables, err := compare(wrong[0], wrong[1]); err == nil || tables != nil ||
 			!strings.HasPrefix(err.Error(), "v1.34.2: read which plugins a scheduler runs: ") {
 			t.Errorf("%s: got %v, %v", name, tables, err)
 		}
@@ -175,7 +174,7 @@ func TestTablesOfTwoReleases(t *testing.T) {
 		at(t, versions.Release{Major: 1, Minor: 24, Patch: 3}, "binpack")
 	from.Gates = map[string]bool{"DefaultPodTopologySpread": true, "CSIMigrationAWS": false}
 	to.Gates = from.Gates
-	tables, err := upgrades.Compare(from, to)
+	tables, err := compare(from, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,17 +188,17 @@ func TestTablesOfTwoReleases(t *testing.T) {
 func TestAnUpgradeIsWorseIfPodsOrProblemsChange(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		r    upgrades.Result
+		r    Result
 		want bool
 	}{
-		{"nothing", upgrades.Result{}, false},
-		{"blocked", upgrades.Result{Blocked: "a plugin is gone"}, true},
-		{"a new problem", upgrades.Result{Tables: upgrades.Tables{New: make([]inspect.KnownProblem, 1)}}, true},
-		{"other tables", upgrades.Result{Warnings: []string{"w"}, Tables: upgrades.Tables{Gates: make([]upgrades.Gate, 1),
-			Plugins: make([]upgrades.Plugin, 1), Fixed: make([]inspect.KnownProblem, 1)}}, false},
-		{"the same placements", upgrades.Result{Placements: &upgrades.Placements{Ties: 1}}, false},
-		{"a difference", upgrades.Result{
-			Placements: &upgrades.Placements{Differences: make([]upgrades.Difference, 1)}}, true},
+		{"nothing", Result{}, false},
+		{"blocked", Result{Blocked: "a plugin is gone"}, true},
+		{"a new problem", Result{Tables: Tables{New: make([]inspect.KnownProblem, 1)}}, true},
+		{"other tables", Result{Warnings: []string{"w"}, Tables: Tables{Gates: make([]Gate, 1),
+			Plugins: make([]Plugin, 1), Fixed: make([]inspect.KnownProblem, 1)}}, false},
+		{"the same placements", Result{Placements: &Placements{Ties: 1}}, false},
+		{"a difference", Result{
+			Placements: &Placements{Differences: make([]Difference, 1)}}, true},
 	} {
 		if got := tc.r.Worse(); got != tc.want {
 			t.Errorf("%s: %t", tc.name, got)

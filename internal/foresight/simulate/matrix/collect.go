@@ -136,7 +136,7 @@ func (c *collection) pod(ctx context.Context, pod *corev1.Pod, index int) error 
 		}
 		if cell.readings++; err == nil || cell.readings == readings {
 			if err != nil {
-				outcome = NewOutcome(nil, err)
+				outcome = newOutcome(nil, err)
 			}
 			c.collect(index, outcome)
 		}
@@ -144,7 +144,7 @@ func (c *collection) pod(ctx context.Context, pod *corev1.Pod, index int) error 
 		c.start(index)
 		cell.failed[pod.UID] = true
 		if len(cell.failed) >= attempts {
-			c.collect(index, NewOutcome(nil, podError(pod)))
+			c.collect(index, newOutcome(nil, podError(pod)))
 		}
 	default:
 		cell.seen = c.r.obstacleOf(pod)
@@ -174,7 +174,7 @@ func (c *collection) giveUp(why func(index int) error) {
 			continue
 		}
 		if err := why(i); err != nil {
-			c.collect(i, NewOutcome(nil, err))
+			c.collect(i, newOutcome(nil, err))
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (h *here) run(ctx context.Context, s *session.Session, cells []plannedCell)
 			done := s.OnStep("simulate " + cell.name.String())
 			result, err := h.plan.simulate(ctx, runs, cell)
 			done(err)
-			outcomes[i] = NewOutcome(result, err)
+			outcomes[i] = newOutcome(result, err)
 			return nil
 		})
 	}

@@ -76,7 +76,7 @@ func (r *JobRequest) connect(s *session.Session) (starter, error) {
 		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
 	return func(ctx context.Context, s *session.Session, p *plan, parallel int, dir string) (runner, error) {
-		o := &onCluster{jobs: NewRunner(kube, s.Log, s.Warn)}
+		o := &onCluster{jobs: newRunner(kube, s.Log, s.Warn)}
 		steps := 0
 		for _, sc := range p.Scenarios {
 			steps = max(steps, len(sc))
@@ -225,5 +225,5 @@ func RunCell(ctx context.Context, s *session.Session, list string, index int, ou
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return WriteOutcome(out, index, NewOutcome(result, err))
+	return writeOutcome(out, index, newOutcome(result, err))
 }

@@ -32,8 +32,8 @@ type Outcome struct {
 	Hints  []string       `json:"hints,omitempty"`
 }
 
-// NewOutcome returns a simulation's outcome.
-func NewOutcome(result *report.Report, err error) Outcome {
+// newOutcome returns a simulation's outcome.
+func newOutcome(result *report.Report, err error) Outcome {
 	if err != nil {
 		return Outcome{Error: err.Error(), Hints: problem.Hints(err)}
 	}

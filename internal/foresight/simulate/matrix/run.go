@@ -38,8 +38,8 @@ type Runner struct {
 	poll, startGrace, roomGrace time.Duration
 }
 
-// NewRunner returns a runner. Requests by kube should time out.
-func NewRunner(kube kubernetes.Interface, log *zap.Logger, warn func(text string)) *Runner {
+// newRunner returns a runner. Requests by kube should time out.
+func newRunner(kube kubernetes.Interface, log *zap.Logger, warn func(text string)) *Runner {
 	return &Runner{kube: kube, retry: &kubeapi.Retrier{Log: log}, warn: warn, poll: pollInterval,
 		startGrace: startGrace, roomGrace: roomGrace}
 }

@@ -143,7 +143,7 @@ func (s *testServer) run(ctx context.Context, t *testing.T, cells int) ([]Outcom
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := NewRunner(kube, zap.NewNop(), func(text string) { s.warnings = append(s.warnings, text) })
+	r := newRunner(kube, zap.NewNop(), func(text string) { s.warnings = append(s.warnings, text) })
 	r.poll, r.startGrace, r.roomGrace = time.Millisecond, 200*time.Millisecond, 600*time.Millisecond
 	j := someJob()
 	j.Cells = cells

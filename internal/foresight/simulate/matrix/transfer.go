@@ -61,10 +61,10 @@ func unpackCells(text string) (cells []plannedCell, err error) {
 	return cells, nil
 }
 
-// WriteOutcome writes the outcome for the simulation with an index to a log: compressed, since the
+// writeOutcome writes the outcome for the simulation with an index to a log: compressed, since the
 // kubelet starts a new file at 10 MiB (containerLogMaxSize) and returns only the last one; in
 // numbered lines; and with a checksum in the last line.
-func WriteOutcome(w io.Writer, index int, o Outcome) error {
+func writeOutcome(w io.Writer, index int, o Outcome) error {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
 	if err := errors.Join(json.NewEncoder(zip).Encode(o), zip.Close()); err != nil {

@@ -28,14 +28,14 @@ func someOutcome(pods int) Outcome {
 		Reason: "0/3 nodes are available: 3 Insufficient cpu."}}
 	r.Summary.Utilization = []report.Utilization{{Resource: "cpu", Allocatable: "12", Before: 0.1, After: 1.0 / 3}}
 	r.Finish()
-	return NewOutcome(r, nil)
+	return newOutcome(r, nil)
 }
 
 // written returns the lines of an outcome in a log.
 func written(t *testing.T, index int, o Outcome) []string {
 	t.Helper()
 	var log bytes.Buffer
-	if err := WriteOutcome(&log, index, o); err != nil {
+	if err := writeOutcome(&log, index, o); err != nil {
 		t.Fatal(err)
 	}
 	return strings.SplitAfter(strings.TrimSuffix(log.String(), "\n"), "\n")
@@ -75,7 +75,7 @@ func TestListOfSimulationsFitsInAnEnvironmentVariable(t *testing.T) {
 }
 
 func TestOutcomesAreReadFromLogsAsTheyWereWritten(t *testing.T) {
-	failed := NewOutcome(nil, problem.Errorf("do this", "it failed"))
+	failed := newOutcome(nil, problem.Errorf("do this", "it failed"))
 	for name, o := range map[string]Outcome{"small": someOutcome(1), "large": someOutcome(50_000), "error": failed} {
 		lines := written(t, 7, o)
 		log := "a message\n" + strings.Join(lines, "another message\n") + "\nthe last message\n"
