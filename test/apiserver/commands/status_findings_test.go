@@ -269,7 +269,8 @@ func TestStatusFindingsOfAnExtenderAndItsCaller(t *testing.T) {
 
 	caller := newSecond(ctx, t, "caller")
 	calls := v1alpha1.Extender{Name: e.name, FilterVerb: "filter", Ignorable: new(bool),
-		Deployed: &v1alpha1.DeployedExtender{URLPrefix: "https://10.96.0.9", ServerName: e.name}}
+		Deployed: &v1alpha1.DeployedExtender{URLPrefix: "https://10.96.0.9", ServerName: e.name,
+			CAData: nodeCredentials(t, time.Now().AddDate(1, 0, 0)).CA}}
 	caller.deploy(ctx, t, v1alpha1.CustomSchedulerSpec{Extenders: []v1alpha1.Extender{calls}}, deploy.Facts{})
 	caller.expect(ctx, t)
 
