@@ -44,6 +44,30 @@ func writingFlags() map[string]string {
 	}
 }
 
+// FlagLeftOut returns why pmk-sched does not keep a flag when it takes over a scheduler: it sets
+// the flag itself, its pods cannot write files, or kube-scheduler ignores the flag with a
+// configuration in at least one release; field is the configuration's field in its place. Both are
+// empty for a flag that belongs into [CommandLine].Given.
+func FlagLeftOut(name string) (why, field string) {
+	if why, own := reservedFlags()[name]; own {
+		return why, ""
+	}
+	if without, writes := writingFlags()[name]; writes {
+		return "the file system of the scheduler's pods is read-only; " + without, ""
+	}
+	if name == "port" || name == "address" {
+		return "1.23 and later releases have no plain HTTP port, and pmk-sched closes it before", ""
+	}
+	for _, r := range versions.Releases() {
+		for _, ignored := range r.Rules().IgnoredFlags() {
+			if ignored.Name == name {
+				return "kube-scheduler ignores it with a configuration; set " + ignored.Field + " there", ignored.Field
+			}
+		}
+	}
+	return "", ""
+}
+
 // Flag is a command-line flag; Text is the whole argument. Its name is written with hyphens, which
 // every release accepts.
 type Flag struct {

@@ -81,12 +81,12 @@ func TestConfigurationsAreFoundInManifests(t *testing.T) {
 	results := transcript{}
 	const account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n---\n"
 	converted, err := convertTo(t, "v1.24.3", account+v1beta3, false)
-	if err != nil || !strings.Contains(converted.Notes[0].Message, "other objects of the file: ServiceAccount a") {
+	if err != nil || !strings.Contains(converted.Notes[0].Message, "not ServiceAccount a: pmk-sched grants") {
 		t.Errorf("%v, %v", converted, err)
 	}
 	for name, c := range map[string]struct{ source, want string }{
 		"two configurations": {account + v1beta3 + "---\n" + v1, "unexpected second document"},
-		"none":               {account + "apiVersion: v1\nkind: Pod\n", `unexpected kind "ServiceAccount"`},
+		"none":               {account + "apiVersion: v1\nkind: Pod\n", "has a KubeSchedulerConfiguration: ServiceAccount a, Pod"},
 		"braces":             {v1beta3 + "parallelism: {{ .Values.parallelism }}\n", "f.yaml:3:14: the file is a template"},
 		"a block of Jinja":   {v1beta3 + "{% if x %}\n", "it contains {% if x %}"},
 	} {

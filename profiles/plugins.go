@@ -69,6 +69,16 @@ func (p Plugin) args() (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
+// NamedPlugins returns the sorted names of the plugins that a configuration enables or configures,
+// in-tree ones too.
+func NamedPlugins(source []byte) ([]string, error) {
+	doc, err := schema.Read("configuration", source, false)
+	if err != nil {
+		return nil, err
+	}
+	return namedPlugins(doc.Root), nil
+}
+
 // namedPlugins returns the sorted names of the plugins that a document enables or configures.
 func namedPlugins(root *yaml.Node) []string {
 	var names []string

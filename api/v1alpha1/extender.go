@@ -48,6 +48,27 @@ type Extender struct {
 	Sidecar bool `json:"sidecar,omitempty" yaml:"sidecar"`
 	// NodeSelector selects nodes for the extender's pods. The default is any node.
 	NodeSelector map[string]string `json:"nodeSelector,omitempty" yaml:"nodeSelector"`
+
+	// Deployed is set in a recorded request: the extender that pmk-sched deployed.
+	Deployed *DeployedExtender `json:"deployed,omitempty" yaml:"-" jsonschema:"-"`
+}
+
+// DeployedExtender is an extender that pmk-sched deployed, as a scheduler calls it.
+type DeployedExtender struct {
+	// Added is set for an extender that `extender deploy` added to the scheduler. It stays when the
+	// scheduler is deployed again from a file that does not have it.
+	Added bool `json:"added,omitempty"`
+	// URLPrefix is the Service's address. ServerName and CAData verify its certificate.
+	URLPrefix  string `json:"urlPrefix,omitempty"`
+	ServerName string `json:"serverName,omitempty"`
+	CAData     []byte `json:"caData,omitempty"`
+	// ClientSecret is the Secret with the scheduler's client certificate, which its pods mount.
+	ClientSecret string `json:"clientSecret,omitempty"`
+	// Image, with its digest, Port and Rules are a sidecar's: Rules are the permissions that its
+	// policies need.
+	Image string  `json:"image,omitempty"`
+	Port  AutoInt `json:"port,omitempty"`
+	Rules Rules   `json:"rules,omitempty"`
 }
 
 // IsDeployed reports whether pmk-sched deploys the extender.

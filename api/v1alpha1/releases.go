@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -47,6 +48,19 @@ type SchedulerRelease struct {
 	Args []string `json:"args,omitempty" yaml:"args,omitempty"`
 	// Rules are the permissions that plugins and Release need in addition to system:kube-scheduler.
 	Rules Rules `json:"rules,omitempty" yaml:"rules,omitempty"`
+}
+
+// ApplyTo sets the release and its image in a request, and the configuration and the flags if the
+// request has none. Its permissions are added.
+func (r SchedulerRelease) ApplyTo(s *CustomSchedulerSpec) {
+	s.Image.Reference, s.Source.Branch = r.Image, r.Release
+	if c := &s.Configuration; c.Preset == "" && c.File == "" && c.Inline == "" {
+		c.Inline = r.Configuration
+	}
+	if len(s.Args) == 0 {
+		s.Args = slices.Clone(r.Args)
+	}
+	s.RBAC.Rules = slices.Concat(s.RBAC.Rules, r.Rules)
 }
 
 // releasesFile is an index as YAML.

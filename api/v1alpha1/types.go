@@ -87,6 +87,14 @@ type CustomSchedulerSpec struct {
 	DeletionPolicy string `json:"deletionPolicy,omitempty" yaml:"deletionPolicy" jsonschema:"enum=Delete,enum=Orphan"`
 }
 
+// UsesOwnImage reports whether a request gets the image of the release's own kube-scheduler: it
+// names none, and nothing to build one from.
+func (s *CustomSchedulerSpec) UsesOwnImage() bool {
+	i := s.Image
+	return i.Reference+i.Repository+i.Base+i.Busybox+s.Source.From == "" &&
+		len(s.Source.Plugins)+len(s.Source.Imports) == 0
+}
+
 // Source is the source code of the kube-scheduler and its plugins.
 type Source struct {
 	// Branch is the release to build, such as v1.24.3, or auto: the API server's release.

@@ -32,7 +32,7 @@ func (s *CustomScheduler) ValidateObject() error {
 		}
 	}
 	if spec.Releases == nil {
-		if spec.Image.Reference == "" || spec.Source.Branch == "" || spec.Source.Branch == Auto {
+		if !spec.UsesOwnImage() && (spec.Image.Reference == "" || spec.Source.Branch == "" || spec.Source.Branch == Auto) {
 			return &Error{text: "spec.releases is required, or spec.image.reference and spec.source.branch"}
 		}
 		return nil

@@ -20,7 +20,10 @@ func TestValidateObjectNamesTheFieldThatIsWrong(t *testing.T) {
 		image + "}": "",
 		"releases: {oci: 'r/x@sha256:" + digest + "'}":    "",
 		"releases: {configMap: {name: a}}":                "",
-		"{}":                                              "spec.releases is required",
+		"{}":                                              "",
+		"source: {branch: v1.24.3}":                       "",
+		"source: {plugins: [{builtin: a}]}":               "spec.releases is required",
+		"image: {repository: r/s}":                        "spec.releases is required",
 		"image: {reference: r/s:v1}":                      "spec.releases is required",
 		image + ", plugins: [{builtin: a}, {path: ./p}]}": "spec.source.plugins[1].path",
 		image + "}, configuration: {file: a.yaml}":        "spec.configuration.file",
@@ -42,7 +45,6 @@ func TestValidateObjectNamesTheFieldThatIsWrong(t *testing.T) {
 		image + "}, extenders: [{name: a, tlsConfig: {ca: auto}}, {name: b, tlsConfig: {}}]":               "",
 		image + "}, extenders: [{name: a}, {name: b, tlsConfig: {ca: ca.crt}}]":                            "spec.extenders[1].tlsConfig.ca",
 		"image: {reference: r/s:v1}, source: {branch: auto}":                                               "spec.releases is required",
-		"source: {branch: v1.24.3}": "spec.releases is required",
 		"releases: {oci: 'r/x@sha256:" + digest + "', publicKey: '-----BEGIN X'}": "",
 	} {
 		var object v1alpha1.CustomScheduler

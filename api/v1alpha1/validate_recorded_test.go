@@ -24,6 +24,10 @@ var notFiles = []string{
 	"extenders.bindVerb", "extenders.image", "extenders.pullPolicy", "extenders.policies.name", "extenders.policies.args",
 	"extenders.managedResources.name", "extenders.tlsConfig.serverName", "extenders.tlsConfig.caData",
 	"extenders.tlsConfig.certData", "extenders.tlsConfig.-",
+	"extenders.deployed.urlPrefix", "extenders.deployed.serverName", "extenders.deployed.caData",
+	"extenders.deployed.clientSecret", "extenders.deployed.image", "extenders.deployed.rules.verbs",
+	"extenders.deployed.rules.apiGroups", "extenders.deployed.rules.resources",
+	"extenders.deployed.rules.resourceNames", "extenders.deployed.rules.nonResourceURLs",
 	"credentials", "tolerations.key", "tolerations.operator", "tolerations.value", "tolerations.effect",
 	"priorityClassName", "args", // no simulation has the flags about files
 	"rbac.rules.verbs", "rbac.rules.apiGroups", "rbac.rules.resources", "rbac.rules.resourceNames",

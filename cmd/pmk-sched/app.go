@@ -32,9 +32,9 @@ func newProgram(u *ui, name string) *command.Program {
 			"Ctrl-C, SIGTERM and a closed terminal undo what is not finished; a second Ctrl-C or SIGTERM ends the undo.\n\n" +
 			"Exit status: 0 success; 1 failure; 2 usage or input error; 3 check failed or drift found.",
 		Commands: slices.Concat(
-			command.Group("install", detectCommand(u), checkCommand(u), renderCommand(u), diffCommand(u), deployCommand(u),
-				verifyCommand(u),
-				uninstallCommand(u), replaceCommand(u), restoreCommand(u), extenderCommand(u)),
+			command.Group("install", detectCommand(u), checkCommand(u), renderCommand(u), diffCommand(u),
+				deployCommand(u), migrateCommand(u), verifyCommand(u), uninstallCommand(u), replaceCommand(u),
+				restoreCommand(u), extenderCommand(u)),
 			command.Group("look after", statusCommand(u), historyCommand(u), rollbackCommand(u), upgradeCommand(u),
 				credentialsCommand(u),
 				explainCommand(u), logsCommand(u), sysdumpCommand(u), fleetCommand(u), controllerCommand(u)),

@@ -11,7 +11,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/bench"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 )
 
 // benchTimeout is enough for 10,000 pods on a small machine.
@@ -62,7 +61,7 @@ func runBench(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	result, err := simulate.Bench(c.Context, u.Session, simulate.BenchRequest{
+	result, err := bench.Run(c.Context, u.Session, bench.Request{
 		Input: in, Nodes: c.Int("nodes"), Pods: c.Int("pods"),
 		Workload: c.String("workload"), Case: c.String("case"), Samples: c.Int("samples"),
 	})

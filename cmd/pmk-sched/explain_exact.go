@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
 )
 
@@ -26,7 +25,7 @@ func explainExactly(c *cli.Context, u *ui, namespace, pod string) error {
 	if err != nil {
 		return err
 	}
-	result, err := simulate.Explain(c.Context, u.Session, simulate.ExplainRequest{
+	result, err := decision.Run(c.Context, u.Session, decision.Request{
 		Input: in, Namespace: namespace, Pod: pod, Node: c.String("node"),
 	})
 	if err != nil {

@@ -162,7 +162,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 			}
 			if c.Bool("default") {
 				if err := u.Confirm(c.Context, c.Bool("yes"),
-					"wire extender "+o.Call.Name+" into the default scheduler of this node"); err != nil {
+					"wire extender "+o.Name+" into the default scheduler of this node"); err != nil {
 					return err
 				}
 			}

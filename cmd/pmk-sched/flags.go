@@ -120,7 +120,13 @@ func readSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
 	f.Replicas, f.Port = given(c, "replicas", c.Int), given(c, "port", c.Int)
 	f.PolicyConfigMap = given(c, "policy-configmap", c.Bool)
 	f.NodeSelector, f.Plugins = c.StringSlice("node-selector"), c.StringSlice("plugins")
-	return spec.Read(f)
+	sp, err := spec.Read(f)
+	if err == nil {
+		for _, note := range sp.Notes() {
+			u.Session.Note(note)
+		}
+	}
+	return sp, err
 }
 
 func readName(c *cli.Context, u *ui) (*spec.Spec, error) { return named(spec.Read(nameFlags(c, u))) }

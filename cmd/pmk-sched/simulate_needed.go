@@ -5,15 +5,15 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/needed"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
 func simulateUntilFits(c *cli.Context, u *ui) error {
 	if err := exclude(c, "", "until-fits", "add", "against", "report", "price"); err != nil {
 		return err
 	}
-	r := simulate.NeededRequest{Script: simulate.Script{Stdin: u.In}, Templates: c.StringSlice("template"),
+	r := needed.Request{Script: simulate.Script{Stdin: u.In}, Templates: c.StringSlice("template"),
 		Limit: c.Int("limit")}
 	if len(r.Templates) == 0 {
 		return problem.Invalidf(command.SeeHelp(c), "--until-fits needs --template")
@@ -22,14 +22,14 @@ func simulateUntilFits(c *cli.Context, u *ui) error {
 	if r.Input, err = readInput(c, u); err != nil {
 		return err
 	}
-	result, err := simulate.Needed(c.Context, u.Session, r)
+	result, err := needed.Run(c.Context, u.Session, r)
 	if err != nil {
 		return err
 	}
 	return u.Data(c.String("output"), result, neededTable(result))
 }
 
-func neededTable(r *report.Needed) string {
+func neededTable(r *needed.Result) string {
 	var p printer
 	p.Line("new nodes that the pending pods need, by scheduler %s %s\n", r.Scheduler, r.Release)
 	p.Row("TEMPLATE", "NODES", "PODS PLACED", "UNPLACED", "EVICTED", "SIMULATIONS")

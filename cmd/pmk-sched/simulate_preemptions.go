@@ -12,7 +12,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/preemption"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 )
 
 func simulatePreemptionsCommand(u *ui) *cli.Command {
@@ -30,7 +29,7 @@ func simulatePreemptionsCommand(u *ui) *cli.Command {
 			timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"), command.OutputFlag(""),
 		),
 		Action: func(c *cli.Context) error {
-			var r simulate.PreemptionRequest
+			var r preemption.Request
 			var err error
 			if r.Requests, err = parseRequests(c.String("requests")); err != nil {
 				return err
@@ -38,7 +37,7 @@ func simulatePreemptionsCommand(u *ui) *cli.Command {
 			if r.Input, err = readInput(c, u); err != nil {
 				return err
 			}
-			result, err := simulate.Preemptions(c.Context, u.Session, r)
+			result, err := preemption.Run(c.Context, u.Session, r)
 			if err != nil {
 				return err
 			}

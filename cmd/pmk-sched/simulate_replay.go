@@ -9,7 +9,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 )
 
 // replayTimeout is enough for a long recording on a small machine.
@@ -29,7 +28,7 @@ func simulateReplayCommand(u *ui) *cli.Command {
 			if c.NArg() != 1 {
 				return problem.Invalidf(command.SeeHelp(c), "expected one FILE, got %d arguments", c.NArg())
 			}
-			r := simulate.ReplayRequest{File: c.Args().First(), Step: c.Duration("step"), Timeout: c.Duration("timeout")}
+			r := replay.Request{File: c.Args().First(), Step: c.Duration("step"), Timeout: c.Duration("timeout")}
 			if r.Step < 0 {
 				return problem.Invalidf("", "invalid --step %s: must be positive", r.Step)
 			}
@@ -41,7 +40,7 @@ func simulateReplayCommand(u *ui) *cli.Command {
 				return err
 			}
 			result, err := withReport(c.Context, c.String("report"), page.WriteReplay, func() (*replay.Result, error) {
-				return simulate.Replay(c.Context, u.Session, r)
+				return replay.Run(c.Context, u.Session, r)
 			})
 			if err != nil {
 				return err

@@ -12,7 +12,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/upgrades"
 )
@@ -38,7 +37,7 @@ func simulateUpgradeCommand(u *ui) *cli.Command {
 
 // simulateUpgrade compares a scheduler at its release and at the next one.
 func simulateUpgrade(c *cli.Context, u *ui) error {
-	r := simulate.UpgradeRequest{To: c.String("branch")}
+	r := upgrades.Request{To: c.String("branch")}
 	r.Snapshot, r.Timeout = capture.Request{Stdin: u.In, Version: ownVersion()}, c.Duration("timeout")
 	if path := c.String("snapshot"); path != "" {
 		r.Snapshot.From = []string{path}
@@ -54,7 +53,7 @@ func simulateUpgrade(c *cli.Context, u *ui) error {
 	if from := c.String("from"); from != "" {
 		r.Scheduler.Branch = from
 	}
-	result, err := simulate.Upgrade(c.Context, u.Session, r)
+	result, err := upgrades.Run(c.Context, u.Session, r)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/tune"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/tune/trials"
 )
 
 // defaultScenario schedules all pods again: settings affect each of them.
@@ -63,7 +62,7 @@ func tuneScheduler(c *cli.Context, u *ui) error {
 		return problem.Invalidf("name a new directory", "--to-dir %s exists", dir)
 	}
 	result, err := withReport(c.Context, c.String("report"), page.WriteTuning, func() (*tune.Result, error) {
-		return trials.Run(c.Context, u.Session, request)
+		return tune.Run(c.Context, u.Session, request)
 	})
 	if err != nil {
 		return err
@@ -76,8 +75,8 @@ func tuneScheduler(c *cli.Context, u *ui) error {
 	return u.Data(c.String("output"), result, tuneTable(result))
 }
 
-func tuneRequest(c *cli.Context, u *ui) (r trials.Request, err error) {
-	r = trials.Request{
+func tuneRequest(c *cli.Context, u *ui) (r tune.Request, err error) {
+	r = tune.Request{
 		Snapshots: c.StringSlice("snapshot"), HeldOut: c.StringSlice("holdout"), Stdin: u.In, ScenarioName: defaultScenario,
 		Trials: c.Int("trials"), Seed: c.Uint64("seed"), Timeout: c.Duration("timeout"), Version: ownVersion(),
 	}

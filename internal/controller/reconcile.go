@@ -72,7 +72,7 @@ func (u *run) deployIfNeeded(ctx context.Context) error {
 	if err := u.object.ValidateObject(); err != nil {
 		return &stalled{reason: "InvalidSpec", err: problem.Invalidf("", "%w", err)}
 	}
-	index, err := u.releases(ctx, u.object)
+	index, err := u.releases(ctx, u.object, u.servers)
 	if err != nil {
 		return u.unreadable(err)
 	}
@@ -115,7 +115,11 @@ func (u *run) targetOf(index *v1alpha1.SchedulerReleases) (*target, error) {
 
 // validate returns the scheduler to deploy, or the error that its deployment would begin with.
 func (u *run) validate(ctx context.Context, t *target) (*spec.Spec, error) {
-	sp, err := t.spec(u.object, u.o.Version, u.session.CacheDir)
+	request, err := t.request(u.object)
+	if err != nil {
+		return nil, err
+	}
+	sp, err := spec.Of(spec.Flags{Version: u.o.Version, CacheDir: u.session.CacheDir}, request, deploy.OwnerName(u.object))
 	if err != nil {
 		return nil, err
 	}

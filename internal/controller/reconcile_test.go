@@ -159,7 +159,7 @@ func TestObjectsThatCannotBeDeployedStall(t *testing.T) {
 		reason string
 		next   time.Duration
 	}{
-		"invalid": {func(s *v1alpha1.CustomSchedulerSpec) { s.Image.Reference = "" }, "InvalidSpec", 0},
+		"invalid": {func(s *v1alpha1.CustomSchedulerSpec) { s.Source.Branch = "" }, "InvalidSpec", 0},
 		"an index of another registry": {func(s *v1alpha1.CustomSchedulerSpec) {
 			s.Releases = &v1alpha1.Releases{OCI: "elsewhere.example.com/x" + digest}
 		}, imageRefused, time.Hour},

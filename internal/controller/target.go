@@ -18,7 +18,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -59,12 +58,15 @@ func (t *target) isDeployed(status *v1alpha1.DeployedRelease) bool {
 	return status != nil && status.Image == t.Image && status.Checksum == t.checksum
 }
 
-// releases returns an object's release index. An object without one has one release.
+// releases returns an object's release index. An object without one has one release, or follows the
+// API servers with the release's own image.
 func (r *reconciler) releases(
-	ctx context.Context, object *v1alpha1.CustomScheduler,
+	ctx context.Context, object *v1alpha1.CustomScheduler, servers Servers,
 ) (*v1alpha1.SchedulerReleases, error) {
 	given := object.Spec.Releases
 	switch {
+	case given == nil && object.Spec.UsesOwnImage() && !deploy.IsChosen(object.Spec.Source.Branch):
+		return ownReleases(object, servers)
 	case given == nil:
 		release, err := versions.Parse(object.Spec.Source.Branch)
 		if err != nil {
@@ -88,6 +90,32 @@ func (r *reconciler) releases(
 		return nil, problem.Invalidf("", "read the release index in %s: %w", name, err)
 	}
 	return index, nil
+}
+
+// ownReleases returns the index of an object that names no image: the release of the oldest API
+// server and the deployed one, which the policy Manual keeps.
+func ownReleases(object *v1alpha1.CustomScheduler, servers Servers) (*v1alpha1.SchedulerReleases, error) {
+	release, err := versions.FromServer(servers.Oldest)
+	if err != nil {
+		return nil, err
+	}
+	index := &v1alpha1.SchedulerReleases{
+		Releases: []v1alpha1.SchedulerRelease{{Minor: release.MinorString(), Release: release.String()}}}
+	deployed := object.Status.Release
+	if deployed == nil || deployed.Image != "" || deployed.Scheduler == release.String() {
+		return index, nil
+	}
+	if release, err = versions.Parse(deployed.Scheduler); err == nil {
+		index.Releases = append(index.Releases,
+			v1alpha1.SchedulerRelease{Minor: release.MinorString(), Release: release.String()})
+	}
+	return index, err
+}
+
+// isOf reports whether a status is about a release of the index. The release's own image has no
+// name.
+func isOf(deployed *v1alpha1.DeployedRelease, r *v1alpha1.SchedulerRelease) bool {
+	return deployed != nil && deployed.Image == r.Image && (r.Image != "" || deployed.Scheduler == r.Release)
 }
 
 // readIndex returns the index's text from a ConfigMap or a registry, and its location.
@@ -137,7 +165,7 @@ func choose(object *v1alpha1.CustomScheduler, index *v1alpha1.SchedulerReleases,
 	}
 	deployed := object.Status.Release
 	manual := object.Spec.UpgradePolicy == v1alpha1.UpgradeManual && deployed != nil
-	if wanted != nil && (!manual || wanted.Image == deployed.Image) {
+	if wanted != nil && (!manual || isOf(deployed, wanted)) {
 		c.deploy, err = newTarget(wanted, servers.Oldest)
 		return c, err
 	}
@@ -146,9 +174,7 @@ func choose(object *v1alpha1.CustomScheduler, index *v1alpha1.SchedulerReleases,
 			return nil, err
 		}
 	}
-	at := slices.IndexFunc(index.Releases, func(r v1alpha1.SchedulerRelease) bool {
-		return deployed != nil && r.Image == deployed.Image
-	})
+	at := slices.IndexFunc(index.Releases, func(r v1alpha1.SchedulerRelease) bool { return isOf(deployed, &r) })
 	if at >= 0 {
 		c.deploy, err = newTarget(&index.Releases[at], deployed.Server)
 	}
@@ -157,27 +183,7 @@ func choose(object *v1alpha1.CustomScheduler, index *v1alpha1.SchedulerReleases,
 
 // request returns the request that `pmk-sched deploy` would read from a file, for a release in the
 // index: the object's configuration takes precedence over the release's.
-func (t *target) request(object *v1alpha1.CustomScheduler) *v1alpha1.CustomScheduler {
-	made := &v1alpha1.CustomScheduler{ObjectMeta: metav1.ObjectMeta{
-		Name: object.Name, Namespace: object.Namespace,
-		Annotations: map[string]string{v1alpha1.AnnotationOwner: deploy.OwnerName(object)},
-	}}
-	made.Spec = object.DeepCopy().Spec
-	s := &made.Spec
-	s.Releases, s.UpgradePolicy, s.DeletionPolicy = nil, "", ""
-	s.Image.Reference, s.Source.Branch = t.Image, t.Release
-	if s.Configuration.Preset == "" && s.Configuration.Inline == "" {
-		s.Configuration.Inline = t.Configuration
-	}
-	if len(s.Args) == 0 {
-		s.Args = slices.Clone(t.Args)
-	}
-	s.RBAC.Rules = append(s.RBAC.Rules, t.Rules...)
-	return made
-}
-
-// spec returns the scheduler to deploy, as an upgrade of a recorded request to t's release.
-func (t *target) spec(object *v1alpha1.CustomScheduler, version, cache string) (*spec.Spec, error) {
+func (t *target) request(object *v1alpha1.CustomScheduler) (*v1alpha1.CustomScheduler, error) {
 	release, err := versions.Parse(t.Release)
 	if err != nil {
 		return nil, err
@@ -186,16 +192,18 @@ func (t *target) spec(object *v1alpha1.CustomScheduler, version, cache string) (
 	if err != nil {
 		return nil, err
 	}
-	empty, err := spec.Read(spec.Flags{Version: version, CacheDir: cache})
-	if err != nil {
-		return nil, err
+	made := &v1alpha1.CustomScheduler{ObjectMeta: metav1.ObjectMeta{
+		Name: object.Name, Namespace: object.Namespace,
+		Annotations: map[string]string{v1alpha1.AnnotationOwner: deploy.OwnerName(object)},
+	}}
+	made.Spec = object.DeepCopy().Spec
+	s := &made.Spec
+	s.Releases, s.UpgradePolicy, s.DeletionPolicy = nil, "", ""
+	t.ApplyTo(s)
+	if !deploy.IsChosen(s.Credentials) {
+		s.Credentials = deploy.CredentialsServiceAccount // the controller has no files of a node
 	}
-	again, err := empty.Named(object.Name, object.Namespace).Again(
-		spec.Deployed{Request: t.request(object), Origin: deploy.OwnerName(object),
-			Credentials: deploy.CredentialsServiceAccount, OfController: true}, t.Release, rules.Policy)
-	if err != nil {
-		return nil, err
-	}
-	fitting, _, err := again.FitGates(release)
-	return fitting, err
+	s.Configuration.PolicyConfigMap = s.Configuration.PolicyConfigMap && rules.Policy
+	s.Args, _, err = versions.FitArgs(s.Args, release)
+	return made, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
 func TestChoiceForTheOldestServer(t *testing.T) {
@@ -97,13 +98,24 @@ func TestAChangedEntryOfTheIndexIsDeployed(t *testing.T) {
 	}
 }
 
+// requested returns the request for an object.
+func requested(t *testing.T, wanted *target, object *v1alpha1.CustomScheduler) *v1alpha1.CustomScheduler {
+	t.Helper()
+	made, err := wanted.request(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
 func TestRequestHasTheRulesOfBoth(t *testing.T) {
 	rule := func(verb string) rbacv1.PolicyRule { return rbacv1.PolicyRule{Verbs: []string{verb}} }
 	object := &v1alpha1.CustomScheduler{}
 	object.Spec.RBAC.Rules = []rbacv1.PolicyRule{rule("get")}
-	wanted := &target{SchedulerRelease: &v1alpha1.SchedulerRelease{Rules: []rbacv1.PolicyRule{rule("list")}}}
+	wanted := &target{SchedulerRelease: &v1alpha1.SchedulerRelease{Release: "v1.29.1",
+		Rules: []rbacv1.PolicyRule{rule("list")}}}
 	want := []rbacv1.PolicyRule{rule("get"), rule("list")}
-	if diff := cmp.Diff(want, []rbacv1.PolicyRule(wanted.request(object).Spec.RBAC.Rules)); diff != "" {
+	if diff := cmp.Diff(want, []rbacv1.PolicyRule(requested(t, wanted, object).Spec.RBAC.Rules)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if len(object.Spec.RBAC.Rules) != 1 {
@@ -117,7 +129,7 @@ func TestRequestHasTheReleaseAndTheOwner(t *testing.T) {
 	object.Spec.Releases, object.Spec.DeletionPolicy = &v1alpha1.Releases{}, v1alpha1.DeletionOrphan
 	wanted := &target{SchedulerRelease: &v1alpha1.SchedulerRelease{Release: "v1.29.1", Image: "s:v1.29.1",
 		Configuration: "kind: K", Args: []string{"--v=2"}}}
-	made := wanted.request(object)
+	made := requested(t, wanted, object)
 	s := made.Spec
 	if s.Image.Reference != "s:v1.29.1" || s.Source.Branch != "v1.29.1" || s.Configuration.Inline != "kind: K" ||
 		len(s.Args) != 1 || s.Releases != nil || s.DeletionPolicy != "" {
@@ -128,7 +140,7 @@ func TestRequestHasTheReleaseAndTheOwner(t *testing.T) {
 		t.Errorf("owner is %q", owner)
 	}
 	object.Spec.Configuration.Preset, object.Spec.Args = "binpack", []string{"--v=4"}
-	if s := wanted.request(object).Spec; s.Configuration.Inline != "" || s.Args[0] != "--v=4" {
+	if s := requested(t, wanted, object).Spec; s.Configuration.Inline != "" || s.Args[0] != "--v=4" {
 		t.Errorf("the object does not win: %+v", s)
 	}
 }
@@ -141,7 +153,7 @@ func TestSpecIsOfTheReleaseOfTheIndex(t *testing.T) {
 	object.Spec.Image.Reference = "s:v1.24.3"
 	wanted := &target{SchedulerRelease: &v1alpha1.SchedulerRelease{Release: "v1.29.1", Image: "s:v1.29.1",
 		Args: []string{"--v=2", "--feature-gates=TTLAfterFinished=true"}}}
-	sp, err := wanted.spec(object, "v0.0.0", t.TempDir())
+	sp, err := spec.Of(spec.Flags{Version: "v0.0.0", CacheDir: t.TempDir()}, requested(t, wanted, object), "an object")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,8 +168,8 @@ func TestSpecIsOfTheReleaseOfTheIndex(t *testing.T) {
 	}
 	for _, release := range []string{"1.29", "v1.2.3"} {
 		wanted.Release = release
-		if sp, err := wanted.spec(object, "v0.0.0", t.TempDir()); err == nil {
-			t.Errorf("%s was accepted: %+v", release, sp)
+		if made, err := wanted.request(object); err == nil {
+			t.Errorf("%s was accepted: %+v", release, made)
 		}
 	}
 }
@@ -178,13 +190,56 @@ func TestReleasesOfAnObject(t *testing.T) {
 		"image":         {own("v1.24.3"), []v1alpha1.SchedulerRelease{{Minor: "1.24", Release: "v1.24.3", Image: "s:v1"}}},
 		"items":         {listed, listed.Releases.Items},
 		"not a release": {own("master"), nil},
+		"no image":      {v1alpha1.CustomSchedulerSpec{}, []v1alpha1.SchedulerRelease{{Minor: "1.30", Release: "v1.30.2"}}},
 	} {
-		got, err := (&reconciler{}).releases(t.Context(), &v1alpha1.CustomScheduler{Spec: c.spec})
+		got, err := (&reconciler{}).releases(t.Context(), &v1alpha1.CustomScheduler{Spec: c.spec},
+			Servers{"v1.30.2-eks-1", "v1.31.0"})
 		if (err == nil) != (c.want != nil) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err == nil && !cmp.Equal(c.want, got.Releases) {
 			t.Errorf("%s (-want +got):\n%s", name, cmp.Diff(c.want, got.Releases))
+		}
+	}
+}
+
+// An object that names no image follows the API servers with the release's own.
+func TestObjectWithoutAnImageFollowsTheAPIServers(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy, deployed string
+		deploy, waiting  string
+	}{
+		"first":          {deploy: "v1.30.2"},
+		"the same":       {deployed: "v1.30.2", deploy: "v1.30.2"},
+		"upgrade":        {deployed: "v1.29.1", deploy: "v1.30.2"},
+		"Manual":         {policy: v1alpha1.UpgradeManual, deployed: "v1.29.1", deploy: "v1.29.1", waiting: "v1.30.2"},
+		"Manual, before": {policy: v1alpha1.UpgradeManual, deploy: "v1.30.2"},
+	} {
+		object := &v1alpha1.CustomScheduler{}
+		object.Spec.UpgradePolicy = c.policy
+		if c.deployed != "" {
+			object.Status.Release = &v1alpha1.DeployedRelease{Server: c.deployed, Scheduler: c.deployed}
+		}
+		servers := Servers{"v1.30.2", "v1.30.2"}
+		index, err := (&reconciler{}).releases(t.Context(), object, servers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chosen, err := choose(object, index, servers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release := func(t *target) string {
+			if t == nil {
+				return ""
+			}
+			return t.Release
+		}
+		if release(chosen.deploy) != c.deploy || release(chosen.waiting) != c.waiting {
+			t.Errorf("%s: got deploy %q, waiting %q", name, release(chosen.deploy), release(chosen.waiting))
+		}
+		if made := requested(t, chosen.deploy, object); !made.Spec.UsesOwnImage() || made.Spec.Source.Branch != c.deploy {
+			t.Errorf("%s: the request has %+v, %+v", name, made.Spec.Image, made.Spec.Source)
 		}
 	}
 }

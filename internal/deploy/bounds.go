@@ -52,36 +52,36 @@ func CheckRepositories(b session.Bounds, images ...string) error {
 	return nil
 }
 
-// boundedApplier applies no object with an image outside the bounds: neither from a plan, nor from
+// boundedCluster applies no object with an image outside the bounds: neither from a plan, nor from
 // the revision that an undo restores.
-type boundedApplier struct {
-	Applier
+type boundedCluster struct {
+	Cluster
 	bounds session.Bounds
 	signed func(ctx context.Context, r pack.SignatureRequest) (pinned string, err error)
 }
 
-// bounded returns an applier that keeps the bounds.
-func bounded(a Applier, d Deps) Applier {
+// bounded returns a cluster that keeps the bounds.
+func bounded(c Cluster, d Deps) Cluster {
 	if d.Bounds.Key == "" && len(d.Bounds.Repositories) == 0 {
-		return a
+		return c
 	}
-	return boundedApplier{Applier: a, bounds: d.Bounds, signed: d.Signed}
+	return boundedCluster{Cluster: c, bounds: d.Bounds, signed: d.Signed}
 }
 
 // Apply checks the objects' images, and applies them.
-func (a boundedApplier) Apply(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {
+func (c boundedCluster) Apply(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {
 	var images []string
 	for _, object := range objs {
 		images = appendImages(images, object.Object)
 	}
-	if err := CheckRepositories(a.bounds, images...); err != nil {
+	if err := CheckRepositories(c.bounds, images...); err != nil {
 		return nil, err
 	}
 	for _, name := range images {
-		if a.bounds.Key == "" {
+		if c.bounds.Key == "" {
 			break
 		}
-		pinned, err := a.signed(ctx, pack.SignatureRequest{Reference: name, Key: a.bounds.Key})
+		pinned, err := c.signed(ctx, pack.SignatureRequest{Reference: name, Key: c.bounds.Key})
 		if err == nil && pinned != name {
 			err = fmt.Errorf("image %s has no digest: another image than the verified one could run", name)
 		}
@@ -89,7 +89,7 @@ func (a boundedApplier) Apply(ctx context.Context, objs []*unstructured.Unstruct
 			return nil, err
 		}
 	}
-	return a.Applier.Apply(ctx, objs)
+	return c.Cluster.Apply(ctx, objs)
 }
 
 // appendImages appends the images in value, the content of an object of any kind, in the order of

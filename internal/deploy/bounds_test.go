@@ -16,7 +16,7 @@ import (
 
 // countingApplier counts what it is told to apply.
 type countingApplier struct {
-	Applier
+	Cluster
 	applied int
 }
 

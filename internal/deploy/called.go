@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -42,8 +43,17 @@ func CalledExtenders(r *v1alpha1.CustomScheduler) ([]profiles.Extender, map[stri
 	return called, clients, nil
 }
 
-// CallOf returns the entry in the form of the scheduler's configuration, without certificates. The
-// scheduler writes a slash before a verb.
+// Verbs of pmk-extender, which are also their paths.
+const (
+	VerbFilter     = "filter"
+	VerbPrioritize = "prioritize"
+	VerbPreempt    = "preempt"
+	VerbBind       = "bind"
+)
+
+// CallOf returns the entry in the form of the scheduler's configuration, without certificates and,
+// if pmk-sched deploys the extender, without its address. The scheduler writes a slash before a
+// verb.
 func CallOf(e v1alpha1.Extender) profiles.Extender {
 	verb := func(v string) string { return strings.TrimLeft(v, "/") }
 	made := profiles.Extender{
@@ -52,15 +62,33 @@ func CallOf(e v1alpha1.Extender) profiles.Extender {
 		Weight: e.Weight, EnableHTTPS: strings.HasPrefix(e.URLPrefix, "https://"), HTTPTimeout: time.Duration(e.HTTPTimeout),
 		NodeCacheCapable: e.NodeCacheCapable, Ignorable: e.Ignorable,
 	}
+	for _, r := range e.ManagedResources {
+		made.ManagedResources = append(made.ManagedResources,
+			profiles.ManagedResource{Name: r.Name, IgnoredByScheduler: r.IgnoredByScheduler})
+	}
+	if e.IsDeployed() {
+		return ofPmkExtender(made)
+	}
 	if e.EnableHTTPS != nil {
 		made.EnableHTTPS = *e.EnableHTTPS
 	}
 	if t := e.TLSConfig; t != nil {
 		made.TLS = &profiles.ExtenderTLS{Insecure: t.Insecure, ServerName: t.ServerName}
 	}
-	for _, r := range e.ManagedResources {
-		made.ManagedResources = append(made.ManagedResources,
-			profiles.ManagedResource{Name: r.Name, IgnoredByScheduler: r.IgnoredByScheduler})
-	}
 	return made
+}
+
+// ofPmkExtender returns a call with pmk-extender's defaults. It has a cache of nodes.
+func ofPmkExtender(call profiles.Extender) profiles.Extender {
+	if call.FilterVerb+call.PrioritizeVerb+call.PreemptVerb+call.BindVerb == "" {
+		call.FilterVerb, call.PrioritizeVerb = VerbFilter, VerbPrioritize
+	}
+	if call.PrioritizeVerb != "" {
+		call.Weight = cmp.Or(call.Weight, 1)
+	}
+	if call.NodeCacheCapable == nil {
+		cached := true
+		call.NodeCacheCapable = &cached
+	}
+	return call
 }

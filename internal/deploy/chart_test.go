@@ -20,7 +20,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -62,14 +61,12 @@ func chartInput(change func(*deploy.PlanInput)) deploy.PlanInput {
 	return o
 }
 
-func sidecar() manifest.Wiring {
-	return manifest.Wiring{
-		Extender: profiles.Extender{Name: "near", PrioritizeVerb: "prioritize", Weight: 1, Ignorable: new(bool)},
-		Sidecar: &manifest.Sidecar{
-			Image:    "localhost/extender:v1",
-			Policies: []manifest.Policy{{Name: "timestamp", Args: map[string]any{"note": "{{braces}}"}}},
-			Rules:    []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}},
-		},
+func sidecar() v1alpha1.Extender {
+	return v1alpha1.Extender{
+		Name: "near", PrioritizeVerb: "prioritize", Ignorable: new(bool), Sidecar: true,
+		Policies: []v1alpha1.Policy{{Name: "timestamp", Args: "note: '{{braces}}'"}},
+		Deployed: &v1alpha1.DeployedExtender{Image: "localhost/extender:v1",
+			Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}}},
 	}
 }
 
@@ -105,7 +102,7 @@ func TestChartTemplatesTheRenderedObjects(t *testing.T) {
 		"priority class":    func(o *deploy.PlanInput) { o.Spec.PriorityClassName = "infra" },
 		"no priority class": func(o *deploy.PlanInput) { o.Spec.PriorityClassName = v1alpha1.NoPriorityClass },
 		"pull policy":       func(o *deploy.PlanInput) { o.Spec.Image.PullPolicy = "Always" },
-		"sidecar":           func(o *deploy.PlanInput) { o.Wirings = []manifest.Wiring{sidecar()} },
+		"sidecar":           func(o *deploy.PlanInput) { o.Spec.Extenders = []v1alpha1.Extender{sidecar()} },
 		"plugins": func(o *deploy.PlanInput) {
 			o.Plugins = []profiles.Plugin{{Name: "LoadAware", Points: []string{"filter", "score"}, Weight: 2,
 				Args: []byte("{address: 'http://custom:9090'}")}}

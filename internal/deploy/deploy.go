@@ -114,7 +114,7 @@ func (d *deployRun) preflight(ctx context.Context) error {
 			return err
 		}
 	}
-	owned, err := d.Applier.Owned(ctx, d.plan.Name, d.plan.Namespace)
+	owned, err := d.Cluster.Owned(ctx, d.plan.Name, d.plan.Namespace)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (d *deployRun) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.outcome.Changes, err = d.Applier.Apply(ctx, objects)
+	d.outcome.Changes, err = d.Cluster.Apply(ctx, objects)
 	return err
 }
 
@@ -157,7 +157,7 @@ func (d *deployRun) tolerateShortage(ctx context.Context,
 	if i < 0 {
 		return objects, nil
 	}
-	shortage, err := d.Applier.Shortage(ctx, objects[i])
+	shortage, err := d.Cluster.Shortage(ctx, objects[i])
 	if err != nil {
 		return nil, err
 	}
@@ -181,26 +181,26 @@ func (d *deployRun) restore(ctx context.Context, _ error) error {
 		if err != nil {
 			return err
 		}
-		if _, err := d.Applier.Apply(ctx, objects); err != nil {
+		if _, err := d.Cluster.Apply(ctx, objects); err != nil {
 			return err
 		}
 	}
-	owned, err := d.Applier.Owned(ctx, d.plan.Name, d.plan.Namespace)
+	owned, err := d.Cluster.Owned(ctx, d.plan.Name, d.plan.Namespace)
 	if err != nil {
 		return err
 	}
-	if _, err := d.Applier.Delete(ctx, without(parts(owned), keep)); err != nil {
+	if _, err := d.Cluster.Delete(ctx, without(parts(owned), keep)); err != nil {
 		return err
 	}
 	if d.previous == nil {
-		_, err := d.Applier.DeleteLeaderLease(ctx, d.plan.Namespace, d.plan.Name)
+		_, err := d.Cluster.DeleteLeaderLease(ctx, d.plan.Namespace, d.plan.Name)
 		return err
 	}
 	return d.wait(ctx)
 }
 
 func (d *deployRun) wait(ctx context.Context) error {
-	return d.Applier.WaitStable(ctx, d.plan.Namespace, d.plan.Name, apply.WaitOptions{
+	return d.Cluster.WaitStable(ctx, d.plan.Namespace, d.plan.Name, apply.WaitOptions{
 		StableFor: d.o.StableFor, OnMissing: func(state string) { d.Warnf("%s", state) },
 	})
 }
@@ -222,17 +222,17 @@ func (d *deployRun) verify(ctx context.Context) error {
 // prune removes objects that no kept revision needs: former configurations, and objects that the
 // plan does not have any more.
 func (d *deployRun) prune(ctx context.Context) error {
-	owned, err := d.Applier.Owned(ctx, d.plan.Name, d.plan.Namespace)
+	owned, err := d.Cluster.Owned(ctx, d.plan.Name, d.plan.Namespace)
 	if err != nil {
 		return err
 	}
 	stale := slices.DeleteFunc(without(parts(owned), d.plan.Objects), isConfiguration)
-	removed, err := d.Applier.Delete(ctx, stale)
+	removed, err := d.Cluster.Delete(ctx, stale)
 	d.outcome.Changes = append(d.outcome.Changes, removed...)
 	if err != nil {
 		return err
 	}
-	removed, err = d.Applier.Prune(ctx, d.plan.Namespace, d.plan.Name)
+	removed, err = d.Cluster.Prune(ctx, d.plan.Namespace, d.plan.Name)
 	d.outcome.Changes = append(d.outcome.Changes, removed...)
 	return err
 }

@@ -8,11 +8,11 @@ import (
 )
 
 func (d *deployRun) saveRevision(ctx context.Context) error {
-	revisions, err := d.Ledger.Revisions(ctx, d.plan.Namespace, d.plan.Name)
+	revisions, err := d.Cluster.Revisions(ctx, d.plan.Namespace, d.plan.Name)
 	if err != nil {
 		return err
 	}
-	if d.previous, err = d.Ledger.LastDeployed(ctx, d.plan.Namespace, d.plan.Name); err != nil {
+	if d.previous, err = d.Cluster.LastDeployed(ctx, d.plan.Namespace, d.plan.Name); err != nil {
 		return err
 	}
 	if err := d.checkOwner(ctx, d.previous); err != nil {
@@ -40,7 +40,7 @@ func (d *deployRun) saveRevision(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.current, err = d.Ledger.SaveRevision(ctx, apply.Revision{
+	d.current, err = d.Cluster.SaveRevision(ctx, apply.Revision{
 		RevisionInfo: apply.RevisionInfo{Name: d.plan.Name, Namespace: d.plan.Namespace,
 			Description: d.plan.Description(), By: d.By, Origin: d.plan.Origin},
 		Objects: d.plan.Objects, Record: record,
@@ -77,7 +77,7 @@ func (d *deployRun) markFailed(ctx context.Context, cause error) error {
 	if d.current == nil || d.again() {
 		return nil
 	}
-	return d.Ledger.SetRevisionStatus(ctx, &d.current.RevisionInfo, apply.Failed, cause.Error())
+	return d.Cluster.SetRevisionStatus(ctx, &d.current.RevisionInfo, apply.Failed, cause.Error())
 }
 
 func (d *deployRun) markDeployed(ctx context.Context) error {
@@ -85,7 +85,7 @@ func (d *deployRun) markDeployed(ctx context.Context) error {
 		d.current.Verified = d.verified
 	}
 	if d.current.Status != apply.Deployed || !d.verified.IsZero() {
-		if err := d.Ledger.SetRevisionStatus(ctx, &d.current.RevisionInfo, apply.Deployed, ""); err != nil {
+		if err := d.Cluster.SetRevisionStatus(ctx, &d.current.RevisionInfo, apply.Deployed, ""); err != nil {
 			return err
 		}
 	}

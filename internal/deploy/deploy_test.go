@@ -21,6 +21,7 @@ import (
 // recorder is a cluster that records calls, and fails on request. Answers of a real cluster are
 // tested in test/.
 type recorder struct {
+	Cluster
 	calls     []string
 	fails     map[string]error
 	revisions []*apply.Revision
@@ -178,7 +179,7 @@ func object(kind, name string) *unstructured.Unstructured {
 
 func deps(r *recorder) Deps {
 	return Deps{
-		Applier: r, Ledger: r, Locker: r, Holder: "a test",
+		Cluster: r, Holder: "a test",
 		Preflight: func(context.Context, *Plan) error { return r.call("preflight") },
 		Binary: func(context.Context, *Plan, string) (configcheck.Binary, error) {
 			if err := r.call("binary"); err != nil {

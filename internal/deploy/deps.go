@@ -17,8 +17,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// Applier changes a cluster and lists the objects managed by pmk-sched.
-type Applier interface {
+// Cluster changes a cluster, stores the revisions of schedulers and extenders in it, and lists the
+// objects managed by pmk-sched.
+type Cluster interface {
 	Plan(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
 	PlanHelm(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
 	Apply(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
@@ -26,24 +27,26 @@ type Applier interface {
 	Prune(ctx context.Context, ns, name string) (apply.ChangeSet, error)
 	Owned(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error)
 	ByHelm(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error)
+	Deployments(ctx context.Context, ns string) ([]*unstructured.Unstructured, error)
 	DeleteLeaderLease(ctx context.Context, ns, name string) (apply.Change, error)
 	WaitStable(ctx context.Context, ns, deployment string, o apply.WaitOptions) error
 	Shortage(ctx context.Context, deployment *unstructured.Unstructured) (replicas int, err error)
-}
 
-// Ledger stores a scheduler's revisions.
-type Ledger interface {
 	SaveRevision(ctx context.Context, wanted apply.Revision) (*apply.Revision, error)
 	SetRevisionStatus(ctx context.Context, r *apply.RevisionInfo, status apply.RevisionStatus, reason string) error
 	Revisions(ctx context.Context, ns, name string) ([]apply.RevisionInfo, error)
 	ReadRevision(ctx context.Context, info apply.RevisionInfo) (*apply.Revision, error)
 	LastDeployed(ctx context.Context, ns, name string) (*apply.Revision, error)
+
+	// Lock prevents two runs for one scheduler at the same time.
+	Lock(ctx context.Context, ns, name, holder string) (held context.Context, unlock func(context.Context) error,
+		err error)
 }
 
 // ReadLast reads the last deployed revision of a scheduler or extender, which may be damaged. It is
 // nil if there is none.
 func (d Deps) ReadLast(ctx context.Context, ns, name string) (*apply.Revision, error) {
-	revisions, err := d.Ledger.Revisions(ctx, ns, name)
+	revisions, err := d.Cluster.Revisions(ctx, ns, name)
 	if err != nil {
 		return nil, err
 	}
@@ -51,27 +54,14 @@ func (d Deps) ReadLast(ctx context.Context, ns, name string) (*apply.Revision, e
 	if last == nil {
 		return nil, nil
 	}
-	return d.Ledger.ReadRevision(ctx, *last)
-}
-
-// Locker prevents two runs for one scheduler at the same time.
-type Locker interface {
-	Lock(ctx context.Context, ns, name, holder string) (held context.Context, unlock func(context.Context) error,
-		err error)
-}
-
-// Finder lists the Deployments managed by pmk-sched.
-type Finder interface {
-	Deployments(ctx context.Context, ns string) ([]*unstructured.Unstructured, error)
+	return d.Cluster.ReadRevision(ctx, *last)
 }
 
 // Deps are the steps' dependencies: the cluster, the checks and the scheduler's binary.
 type Deps struct {
 	// Config is the client configuration for the cluster. It is nil without a cluster.
 	Config  *rest.Config
-	Applier Applier
-	Ledger  Ledger
-	Locker  Locker
+	Cluster Cluster
 	// Holder identifies this process in the lock: "root@node-1 (process 4711)". By is the user and
 	// the machine, recorded in revisions: "root@node-1".
 	Holder, By string
@@ -84,12 +74,10 @@ type Deps struct {
 	// Binary finds the kube-scheduler in the plan's image, to check the configuration; dir is a
 	// temporary directory to write it to. Its error is [configcheck.ErrNoBinary] if it is unavailable.
 	Binary func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error)
-	// Bounds limit a plan's images. The Applier from [Connect] keeps them.
+	// Bounds limit a plan's images. The Cluster from [Connect] keeps them.
 	Bounds session.Bounds
 	// Signed verifies that a key signed an image, and returns its name with the digest.
 	Signed func(ctx context.Context, r pack.SignatureRequest) (pinned string, err error)
-	// Finder finds the schedulers that call an extender; only package extenders needs it.
-	Finder Finder
 	// Confirm asks the user; the question completes "refusing to …". If it is nil, permissions that
 	// only a revision adds are refused.
 	Confirm func(ctx context.Context, question string) error
@@ -112,7 +100,7 @@ func Connect(s *session.Session) (Deps, error) {
 		return Deps{}, err
 	}
 	d := Deps{
-		Config: cfg, Applier: client, Ledger: client, Locker: client, Finder: client,
+		Config: cfg, Cluster: client,
 		Holder: session.Holder(), By: cmp.Or(s.Owner, session.User()), Owner: s.Owner, OwnerExists: ownerExists(cfg),
 		Binary: func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error) {
 			return pack.FindScheduler(ctx, s.CacheDir, plan.Scheduler.Image, []string{manifest.Program}, dir)
@@ -120,7 +108,7 @@ func Connect(s *session.Session) (Deps, error) {
 		Bounds: s.Bounds, Signed: pack.VerifySignature, Confirm: s.Confirm,
 		Warn: s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log,
 	}
-	d.Applier = bounded(client, d)
+	d.Cluster = bounded(client, d)
 	d.Preflight = func(ctx context.Context, plan *Plan) error {
 		_, err := d.preflight(ctx, plan)
 		return err

@@ -40,8 +40,6 @@ type Facts struct {
 	Recorded bool
 	// SystemClosed is the reason why the cluster refuses the RoleBinding in kube-system, or empty.
 	SystemClosed string
-	// Wirings are extenders that pmk-sched deploys itself; they come after the others.
-	Wirings []manifest.Wiring
 	// Version of pmk-sched, recorded in a label.
 	Version string
 	// Origin and Replaces are the plan's, for an upgrade.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
@@ -161,10 +162,10 @@ func podGrant(deployment, what string) grant {
 
 // AllowExtenders allows the pods in a revision's plan to use the client certificates for these
 // extenders, which are deployed.
-func (p *Plan) AllowExtenders(wirings []manifest.Wiring) {
-	for _, w := range wirings {
-		if w.ClientSecret == manifest.ExtenderClient(w.Extender.Name) {
-			p.allowed = append(p.allowed, podGrant(p.Name, "Secret "+w.ClientSecret))
+func (p *Plan) AllowExtenders(extenders []v1alpha1.Extender) {
+	for _, e := range extenders {
+		if secret := manifest.ExtenderClient(e.Name); e.Deployed.ClientSecret == secret {
+			p.allowed = append(p.allowed, podGrant(p.Name, "Secret "+secret))
 		}
 	}
 }

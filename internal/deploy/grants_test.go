@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
@@ -64,13 +65,13 @@ func TestPermissionsThatARevisionAdds(t *testing.T) {
 }
 
 func TestPermissionsOfARevisionAreConfirmed(t *testing.T) {
-	rewired := func(r *apply.Revision) *Plan {
-		sidecar := &manifest.Sidecar{Image: "localhost/e:v1", Policies: []manifest.Policy{{Name: "loadaware"}},
-			Rules: []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"b"}, Verbs: []string{"get"}}}}
-		w, yes := manifest.Wiring{Sidecar: sidecar}, true
-		w.Extender.Ignorable = &yes
-		w.Extender.Name, w.Extender.FilterVerb = "near", "filter"
-		plan, err := Rewire(r, []manifest.Wiring{w}, nil)
+	wired := func(r *apply.Revision) *Plan {
+		yes := true
+		near := v1alpha1.Extender{Name: "near", FilterVerb: "filter", Ignorable: &yes, Sidecar: true,
+			Policies: []v1alpha1.Policy{{Name: "loadaware"}}}
+		near.Deployed = &v1alpha1.DeployedExtender{Image: "localhost/e:v1", Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"a"}, Resources: []string{"b"}, Verbs: []string{"get"}}}}
+		plan, err := rewired(t, r, []v1alpha1.Extender{near})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,8 +113,8 @@ func TestPermissionsOfARevisionAreConfirmed(t *testing.T) {
 		"honest":                            {plan: planOf(same)},
 		"more":                              {plan: planOf(more), asks: true},
 		"a record with more":                {plan: rendered, asks: true},
-		"an extender that the user names":   {plan: rewired(same)},
-		"the same with a record of more":    {plan: rewired(more), asks: true},
+		"an extender that the user names":   {plan: wired(same)},
+		"the same with a record of more":    {plan: wired(more), asks: true},
 		"a request of the user with more":   {plan: planned(false, "secrets")},
 		"a recorded request with more":      {plan: planned(true, "secrets"), asks: true},
 		"an undo that adds permissions":     {plan: undo, fails: "get, list secrets"},
@@ -133,7 +134,7 @@ func TestPermissionsOfARevisionAreConfirmed(t *testing.T) {
 			}
 			if d.Confirm = nil; tc.asks || tc.fails != "" {
 				r = &recorder{owned: ruled(t, 2).Objects, revisions: []*apply.Revision{ruled(t, 2)}}
-				d.Applier, d.Ledger, d.Locker = r, r, r
+				d.Cluster = r
 				_, err = Deploy(t.Context(), d, tc.plan, RunOptions{})
 				if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "get, list secrets") ||
 					slices.Contains(r.calls, "save revision 2") {

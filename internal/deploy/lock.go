@@ -18,7 +18,7 @@ type lock struct{ unlock func(context.Context) error }
 func (l *lock) take(ctx context.Context, d Deps, namespace, name string) (context.Context, error) {
 	hold, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
-	held, unlock, err := d.Locker.Lock(hold, namespace, name, d.Holder)
+	held, unlock, err := d.Cluster.Lock(hold, namespace, name, d.Holder)
 	stop()
 	if err != nil {
 		cancel()

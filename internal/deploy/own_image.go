@@ -11,20 +11,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// UsesOwnImage reports whether a request gets the release's own image: it names none, and nothing
-// to build one from.
-func UsesOwnImage(r *v1alpha1.CustomScheduler) bool {
-	i, source := r.Spec.Image, r.Spec.Source
-	return i.Reference+i.Repository+i.Base+i.Busybox+source.From == "" && len(source.Plugins)+len(source.Imports) == 0
-}
-
 // OwnImage returns the image with the release's own kube-scheduler, for a request without an image
 // and without plugins: the image that the cluster's default scheduler runs, if it is of the
 // release, else the published one. why is a note about the choice.
 func (f Facts) OwnImage(
 	r *v1alpha1.CustomScheduler, release versions.Release, published string,
 ) (image, why string, err error) {
-	if !UsesOwnImage(r) {
+	if !r.Spec.UsesOwnImage() {
 		return "", "", problem.Invalidf("build it with `"+buildCommand(r, release.String())+"`, and deploy it with --image",
 			"scheduler %s: the release's own image has no plugins: --image is required", r.Name)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,7 +36,7 @@ type Plan struct {
 	// Extender is set for an extender, whose objects were rendered from it. Scheduler then has only
 	// the image.
 	Extender *manifest.Extender
-	// Request is the request that the plan was made for, or nil.
+	// Request is the request that the plan was made for. It is nil for an extender.
 	Request *v1alpha1.CustomScheduler
 	// Signature is the image's required signature, or nil.
 	Signature *Signature
@@ -51,8 +50,10 @@ type Plan struct {
 	// or [NoRevision]. If it is 0, the current revision is not compared.
 	Replaces int
 
-	// base is Scheduler's configuration without its Wirings.
-	base *profiles.Rendered
+	// plugins are compiled into the image, and insecurePort is free: Scheduler's configuration is
+	// rendered with them.
+	plugins      []profiles.Plugin
+	insecurePort int
 	// checked is set if the configuration was checked by an earlier deployment.
 	checked bool
 	// recorded are the plan's objects that are from the cluster, rules the rules in a request from
@@ -80,11 +81,16 @@ type planner struct {
 const defaultControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
 // NewPlan decides everything that the request leaves open, and renders the objects. It does no I/O:
-// the request contains the contents of the files that it names. The plan records it as it is.
+// the request contains the contents of the files that it names. The plan records it, with the ports
+// of sidecars.
 func NewPlan(request *v1alpha1.CustomScheduler, facts Facts) (*Plan, error) {
-	p := &planner{Facts: facts, request: request, plan: &Plan{Name: request.Name, Namespace: NamespaceOf(request),
-		Origin: facts.Origin, Replaces: facts.Replaces, Request: request, Signature: facts.Signature,
-		MissingImage: facts.MissingImage, TakenPorts: map[int]string{}}}
+	recorded := *request
+	p := &planner{Facts: facts, request: &recorded, plan: &Plan{Name: request.Name, Namespace: NamespaceOf(request),
+		Origin: facts.Origin, Replaces: facts.Replaces, Request: &recorded, Signature: facts.Signature,
+		MissingImage: facts.MissingImage, TakenPorts: map[int]string{}, plugins: facts.Plugins}}
+	if facts.Cluster != nil {
+		p.plan.insecurePort = facts.Cluster.Scheduler.InsecurePort
+	}
 	if err := Validate(request, facts); err != nil {
 		return nil, err
 	}
@@ -93,7 +99,7 @@ func NewPlan(request *v1alpha1.CustomScheduler, facts Facts) (*Plan, error) {
 			request.Name)
 	}
 	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseUser, p.chooseNodes, p.choosePort,
-		p.chooseReplicas, p.placeExtenders, p.renderConfiguration, p.configureExtenders, p.noteBatching, p.noteGangs,
+		p.chooseReplicas, p.placeExtenders, p.renderConfiguration, p.noteBatching, p.noteGangs,
 		p.choosePluginRules, p.chooseReader, p.plan.Render}
 	for _, decide := range decisions {
 		if err := decide(); err != nil {
@@ -137,14 +143,8 @@ func (p *planner) chooseRelease() error {
 	p.warnOfMissingSources()
 	p.note("config API %s: the one for %s", rules.Render, p.plan.Release)
 	p.plan.Scheduler = manifest.Scheduler{
-		Name: p.plan.Name, Namespace: p.plan.Namespace, Release: p.plan.Release,
-		Image:      strings.ReplaceAll(p.Image, image.ReleaseInTag, p.plan.Release.String()),
-		PullPolicy: corev1.PullPolicy(p.request.Spec.Image.PullPolicy), Version: p.Version,
-		Architectures: p.Architectures, Args: p.request.Spec.Args, PriorityClass: p.request.Spec.PriorityClassName,
-		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList(p.request.Spec.Resources.Requests),
-			Limits:   corev1.ResourceList(p.request.Spec.Resources.Limits),
-		},
+		Release: p.plan.Release, Image: strings.ReplaceAll(p.Image, image.ReleaseInTag, p.plan.Release.String()),
+		Version: p.Version, Architectures: p.Architectures,
 	}
 	given := profiles.CommandLine{Release: p.plan.Release, Given: p.request.Spec.Args}
 	p.plan.Warnings = append(p.plan.Warnings, given.Warnings()...)

@@ -1,31 +1,35 @@
 package deploy
 
 import (
-	"slices"
-
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
+// placeExtenders chooses the sidecars' ports.
+func (p *planner) placeExtenders() error {
+	if err := p.plan.placeSidecars(); err != nil {
+		return err
+	}
+	if err := p.plan.fill(); err != nil {
+		return err
+	}
+	for _, w := range p.plan.Scheduler.Wirings {
+		where := "at " + w.Extender.URLPrefix
+		if w.Sidecar != nil {
+			where = "as a sidecar " + where
+		}
+		p.note("extender %s %s", w.Extender.Name, where)
+	}
+	return nil
+}
+
 func (p *planner) renderConfiguration() error {
-	request, clients, err := Rendering(p.request)
-	if err != nil {
+	if err := p.plan.configure(); err != nil {
 		return err
 	}
-	request.Release, request.Enable = p.plan.Release, p.Plugins
-	if p.Cluster != nil {
-		request.InsecurePort = p.Cluster.Scheduler.InsecurePort
-	}
-	if request.Policy { // a configuration gets them when it is complete
-		request.Extenders = slices.Concat(request.Extenders, calls(p.plan.Scheduler.Wirings))
-	}
-	rendered, err := request.Render()
-	if err != nil {
-		return err
-	}
-	notes, warnings := profiles.SplitNotes(rendered.Notes, request.SourceName)
+	_, _, source := Configuration(p.request)
+	notes, warnings := profiles.SplitNotes(p.plan.Scheduler.Configuration.Notes, source)
 	p.plan.Notes, p.plan.Warnings = append(p.plan.Notes, notes...), append(p.plan.Warnings, warnings...)
-	p.plan.base, p.plan.Scheduler.Configuration, p.plan.Scheduler.ExtenderClients = rendered, rendered, clients
 	return nil
 }
 

@@ -27,9 +27,12 @@ func shapes(t *testing.T) map[string]func(*PlanInput) {
 	}
 	client := named("mine", "https://mine.example.com")
 	client.TLSConfig = &v1alpha1.TLSConfig{CAData: authority, CertData: []byte("CERT"), KeyData: []byte("KEY")}
-	call := func(name, url string) profiles.Extender { return CallOf(named(name, url)) }
-	far := call("far", "https://10.96.0.7")
-	far.EnableHTTPS, far.TLS = true, &profiles.ExtenderTLS{ServerName: "far.kube-system.svc", CAData: authority}
+	far := named("far", "")
+	far.Deployed = &v1alpha1.DeployedExtender{Added: true, URLPrefix: "https://10.96.0.7", CAData: authority,
+		ServerName: "far.kube-system.svc", ClientSecret: manifest.ExtenderClient("far")}
+	near := named("near", "")
+	near.Sidecar, near.Deployed = true, &v1alpha1.DeployedExtender{Image: "localhost/e:v1"}
+	near.Policies = []v1alpha1.Policy{{Name: "loadaware", Weight: 2, Args: "{prometheus: {url: http://p}, n: 1000000}"}}
 	return map[string]func(*PlanInput){
 		"defaults":    func(*PlanInput) {},
 		"node":        func(o *PlanInput) { o.Spec.Credentials = CredentialsNode },
@@ -58,13 +61,10 @@ func shapes(t *testing.T) map[string]func(*PlanInput) {
 		},
 		"extender with a client certificate": func(o *PlanInput) { o.Spec.Extenders = []v1alpha1.Extender{client} },
 		"extender of pmk-sched": func(o *PlanInput) {
-			o.Wirings = []manifest.Wiring{{Extender: far, ClientSecret: manifest.ExtenderClient("far"), Alone: true}}
+			o.Spec.Extenders = []v1alpha1.Extender{far}
 		},
 		"sidecar": func(o *PlanInput) {
-			o.Wirings = []manifest.Wiring{{Extender: call("near", ""), Sidecar: &manifest.Sidecar{
-				Image: "localhost/e:v1", Policies: []manifest.Policy{{Name: "loadaware", Weight: 2,
-					Args: map[string]any{"prometheus": map[string]any{"url": "http://p"}, "n": int64(1000000)}}},
-			}}}
+			o.Spec.Extenders = []v1alpha1.Extender{near}
 		},
 	}
 }
@@ -108,25 +108,63 @@ func TestRecordOfARevisionGivesTheSameObjectsAndRecord(t *testing.T) {
 	}
 }
 
+// rewired returns the plan for a revision's scheduler with other extenders.
+func rewired(t *testing.T, r *apply.Revision, set []v1alpha1.Extender, drop ...string) (*Plan, error) {
+	t.Helper()
+	plan, err := PlanOf(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan, plan.SetExtenders(set, drop...)
+}
+
 // The order in which a user deploys an extender and its scheduler does not matter.
 func TestRewiredSchedulerIsTheOneThatIsDeployedWithTheExtender(t *testing.T) {
 	all := shapes(t)
 	for _, name := range []string{"extender of pmk-sched", "sidecar"} {
 		want := shaped(t, "v1.24.3", all[name])
-		plan, err := Rewire(revisionOf(t, 4, shaped(t, "v1.24.3", all["defaults"])), want.from.Wirings, nil)
+		plan, err := rewired(t, revisionOf(t, 4, shaped(t, "v1.24.3", all["defaults"])), want.Request.Spec.Extenders)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !SameObjects(want.Objects, plan.Objects) || plan.Replaces != 4 {
 			t.Errorf("%s replaces %d (-want +got):\n%s", name, plan.Replaces, cmp.Diff(want.Objects, plan.Objects))
 		}
-		back, err := Rewire(revisionOf(t, 5, plan), nil, []string{want.Scheduler.Wirings[0].Extender.Name})
+		back, err := rewired(t, revisionOf(t, 5, plan), nil, want.Scheduler.Wirings[0].Extender.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if bare := shaped(t, "v1.24.3", all["defaults"]); !SameObjects(bare.Objects, back.Objects) {
 			t.Errorf("%s was removed (-want +got):\n%s", name, cmp.Diff(bare.Objects, back.Objects))
 		}
+	}
+}
+
+// The request is planned again, so that also a legacy Policy gets the extender.
+func TestASchedulerWithAPolicyIsRewired(t *testing.T) {
+	far := shapes(t)["extender of pmk-sched"]
+	policy := func(o *PlanInput) {
+		o.Spec.Configuration.PolicyConfigMap, o.Spec.Credentials = true, CredentialsServiceAccount
+	}
+	want := shaped(t, "v1.21.14", func(o *PlanInput) { policy(o); far(o) })
+	plan, err := rewired(t, revisionOf(t, 4, shaped(t, "v1.21.14", policy)), want.Request.Spec.Extenders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !SameObjects(want.Objects, plan.Objects) ||
+		!strings.Contains(string(plan.Scheduler.Configuration.Policy), "10.96.0.7") {
+		t.Errorf("(-want +got):\n%s", cmp.Diff(want.Objects, plan.Objects))
+	}
+}
+
+func TestAnExtenderOfTheRequestIsNotReplacedByAnotherOne(t *testing.T) {
+	all := shapes(t)
+	plan := shaped(t, "v1.24.3", all["extender"])
+	one := shaped(t, "v1.24.3", all["sidecar"]).Request.Spec.Extenders[0]
+	one.Name = plan.Request.Spec.Extenders[0].Name
+	_, err := rewired(t, revisionOf(t, 4, plan), []v1alpha1.Extender{one})
+	if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "calls another extender theirs") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -65,27 +65,28 @@ func (s Successor) GoString() string { return s.String() }
 // PlanRefresh returns the plan that deploys a revision with another certificate for the same user.
 // It does no I/O. The error is [ErrSameCertificate] if nothing would change.
 func PlanRefresh(revision *apply.Revision, fresh Successor, now time.Time) (*Plan, error) {
-	used, before, err := ReadCertificate(revision)
-	if err != nil {
-		return nil, err
-	}
-	if bytes.Equal(bytes.TrimSpace(used.Cert), bytes.TrimSpace(fresh.Cert)) &&
-		bytes.Equal(bytes.TrimSpace(used.CA), bytes.TrimSpace(fresh.CA)) {
-		return nil, ErrSameCertificate
-	}
-	if err := fresh.check(before, now); err != nil {
-		return nil, fmt.Errorf("refresh the credentials of %s: %w", revision.Name, err)
-	}
 	plan, err := PlanOf(revision)
 	if err != nil {
 		return nil, err
 	}
-	used.CA, used.Cert, used.Key = fresh.CA, fresh.Cert, fresh.Key
-	plan.Scheduler.Credentials = used
-	if err := plan.Render(); err != nil {
+	_, before, err := ReadCertificate(revision)
+	if err != nil {
+		return nil, err
+	}
+	used := &plan.Scheduler.Credentials
+	if bytes.Equal(bytes.TrimSpace(used.Cert), bytes.TrimSpace(fresh.Cert)) &&
+		bytes.Equal(bytes.TrimSpace(used.CA), bytes.TrimSpace(fresh.CA)) {
+		return nil, ErrSameCertificate
+	}
+	err = fresh.check(before, now)
+	if err == nil {
+		used.CA, used.Cert, used.Key = fresh.CA, fresh.Cert, fresh.Key
+		err = plan.Render()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("refresh the credentials of %s: %w", revision.Name, err)
 	}
-	plan.Origin, plan.Replaces = "credentials refresh: "+fresh.Origin, revision.Number
+	plan.Origin = "credentials refresh: " + fresh.Origin
 	if s := plan.Scheduler; s.Replicas <= 1 && !s.Surges() {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("scheduler %s has one replica on the host network: "+
 			"its pods wait for some seconds while it restarts", plan.Name))

@@ -215,7 +215,8 @@ func inV1beta3(t *testing.T) func(*apply.Revision) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan.base.YAML = bytes.Replace(plan.base.YAML, []byte("kubescheduler.config.k8s.io/v1\n"),
+		configuration := plan.Scheduler.Configuration
+		configuration.YAML = bytes.Replace(configuration.YAML, []byte("kubescheduler.config.k8s.io/v1\n"),
 			[]byte("kubescheduler.config.k8s.io/v1beta3\n"), 1)
 		r.Record = revisionOf(t, 1, plan).Record
 	}

@@ -52,7 +52,7 @@ func Render(plan *Plan, secrets bool) ([]byte, error) {
 // would delete. For a scheduler that Helm installed, it returns the changes that `helm upgrade`
 // makes with the plan's chart.
 func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
-	installed, err := d.Applier.ByHelm(ctx, plan.Name, plan.Namespace)
+	installed, err := d.Cluster.ByHelm(ctx, plan.Name, plan.Namespace)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with the cluster: %w", plan.Name, err)
 	}
@@ -71,7 +71,7 @@ func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	}
 	objects := slices.DeleteFunc(slices.Clone(chart.Objects),
 		func(o *unstructured.Unstructured) bool { return o.GetKind() == "Secret" })
-	return compare(ctx, &Plan{Name: plan.Name, Namespace: plan.Namespace, Objects: objects}, installed, d.Applier.PlanHelm)
+	return compare(ctx, &Plan{Name: plan.Name, Namespace: plan.Namespace, Objects: objects}, installed, d.Cluster.PlanHelm)
 }
 
 func diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
@@ -83,11 +83,11 @@ func diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 		}
 		before = append(before, changes...)
 	}
-	owned, err := d.Applier.Owned(ctx, plan.Name, plan.Namespace)
+	owned, err := d.Cluster.Owned(ctx, plan.Name, plan.Namespace)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with the cluster: %w", plan.Name, err)
 	}
-	changes, err := compare(ctx, plan, owned, d.Applier.Plan)
+	changes, err := compare(ctx, plan, owned, d.Cluster.Plan)
 	return append(before, changes...), err
 }
 

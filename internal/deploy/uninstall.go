@@ -24,7 +24,7 @@ func Uninstall(ctx context.Context, d Deps, namespace, name string, more ...step
 	if err := manifest.ValidateName(name); err != nil {
 		return nil, err
 	}
-	owned, err := d.Applier.Owned(ctx, name, namespace)
+	owned, err := d.Cluster.Owned(ctx, name, namespace)
 	if err != nil {
 		return nil, fmt.Errorf("uninstall %s: %w", name, err)
 	}
@@ -76,7 +76,7 @@ func (u *uninstallRun) takeLock(ctx context.Context) (context.Context, error) {
 }
 
 func (u *uninstallRun) checkOwner(ctx context.Context) error {
-	last, err := u.Ledger.LastDeployed(ctx, u.namespace, u.name)
+	last, err := u.Cluster.LastDeployed(ctx, u.namespace, u.name)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (u *uninstallRun) checkOwner(ctx context.Context) error {
 }
 
 func (u *uninstallRun) remove(ctx context.Context, revisions bool) error {
-	owned, err := u.Applier.Owned(ctx, u.name, u.namespace)
+	owned, err := u.Cluster.Owned(ctx, u.name, u.namespace)
 	if err != nil {
 		return err
 	}
@@ -94,13 +94,13 @@ func (u *uninstallRun) remove(ctx context.Context, revisions bool) error {
 			stale = append(stale, o)
 		}
 	}
-	changes, err := u.Applier.Delete(ctx, stale)
+	changes, err := u.Cluster.Delete(ctx, stale)
 	u.changes = append(u.changes, changes...)
 	return err
 }
 
 func (u *uninstallRun) removeLease(ctx context.Context) error {
-	change, err := u.Applier.DeleteLeaderLease(ctx, u.namespace, u.name)
+	change, err := u.Cluster.DeleteLeaderLease(ctx, u.namespace, u.name)
 	if err == nil && change.Action != apply.Absent {
 		u.changes = append(u.changes, change)
 	}

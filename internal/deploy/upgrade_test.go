@@ -42,6 +42,25 @@ func TestRevisionRecordsTheRequestForAnUpgrade(t *testing.T) {
 	}
 }
 
+// An upgrade asks for what the user asked for; what `extender deploy` added is not in it.
+func TestExtendersThatWereAddedAreNotInTheRequestOfAnUpgrade(t *testing.T) {
+	all := shapes(t)
+	for name, added := range map[string]bool{"extender of pmk-sched": true, "sidecar": false} {
+		plan := shaped(t, "v1.24.3", all[name])
+		got, err := ReadInstalled(revisionOf(t, 3, plan))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := got.Request.Spec.Extenders
+		switch {
+		case !added && (len(asked) != 1 || asked[0].Deployed != nil || len(got.Added) > 0):
+			t.Errorf("%s: asked for %+v, added %+v", name, asked, got.Added)
+		case added && (len(asked) > 0 || len(got.Added) != 1 || got.Added[0].Name != "far"):
+			t.Errorf("%s: asked for %+v, added %+v", name, asked, got.Added)
+		}
+	}
+}
+
 func TestRevisionWithoutARequestIsNotUpgraded(t *testing.T) {
 	plan := testPlan(t)
 	plan.Request = nil

@@ -46,7 +46,7 @@ func (e *Extender) CallFromNode(ctx context.Context, node string, stableFor time
 	if err != nil {
 		return err
 	}
-	owned, err := e.deps.Applier.Owned(ctx, e.x.Options.Call.Name, e.x.Options.Namespace)
+	owned, err := e.deps.Cluster.Owned(ctx, e.x.Options.Name, e.x.Options.Namespace)
 	if err != nil {
 		return err
 	}
@@ -88,14 +88,14 @@ func (e *Extender) callFromNode(ctx context.Context, w manifest.Wiring, before b
 // DryRun checks everything and returns the changes that Deploy would make. node is nil unless the
 // default scheduler would call the extender.
 func (e *Extender) DryRun(ctx context.Context) (changes apply.ChangeSet, node *Plan, err error) {
-	plans, wiring, err := extenders.Plan(ctx, e.deps, e.x)
+	plans, w, err := extenders.Plan(ctx, e.deps, e.x)
 	if err != nil {
 		return nil, nil, err
 	}
 	if changes, err = extenders.DryRun(ctx, e.deps, plans); err != nil || e.node == nil {
 		return changes, nil, err
 	}
-	node, err = DryRunExtender(ctx, e.node.deps, e.node.info, e.node.o, wiring(""))
+	node, err = DryRunExtender(ctx, e.node.deps, e.node.info, e.node.o, w)
 	return changes, node, err
 }
 
@@ -114,7 +114,7 @@ func UninstallExtender(
 	if err != nil {
 		return nil, err
 	}
-	owned, err := d.Applier.Owned(ctx, o.Name, o.Namespace)
+	owned, err := d.Cluster.Owned(ctx, o.Name, o.Namespace)
 	if err != nil {
 		return nil, err
 	}

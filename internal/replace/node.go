@@ -117,7 +117,7 @@ func replacement(sp *spec.Spec) (Options, error) {
 	}
 	o.Preset, o.Configuration, o.ConfigurationName = deploy.Configuration(r)
 	o.PluginRules, o.PolicyConfigMap, o.Extenders = r.Spec.RBAC.Rules, r.Spec.Configuration.PolicyConfigMap, called
-	o.RequireSignature = requiredKey(r)
+	o.RequireSignature = r.Spec.Image.RequireSignature
 	return o, err
 }
 

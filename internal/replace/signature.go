@@ -4,22 +4,14 @@ import (
 	"context"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
-
-// requiredKey returns the key of a request, which may be nil.
-func requiredKey(r *v1alpha1.CustomScheduler) string {
-	if r == nil {
-		return ""
-	}
-	return r.Spec.Image.RequireSignature
-}
 
 // requireSignature verifies that the image is signed, if a key is required, and returns the image's
 // name with its digest. Without a key in the options it is the key of the former replacement, whose
@@ -34,16 +26,9 @@ func (p *planner) requireSignature(ctx context.Context, image string) (string, e
 	if former != nil {
 		recorded = former.RequireSignature
 	}
-	switch p.o.RequireSignature {
-	case v1alpha1.NoSignature:
-		if recorded != "" {
-			p.warnf("the image needs no signature any more: --require-signature none lifts the recorded requirement")
-		}
-		return image, nil
-	case "":
-		p.key = recorded
-	default:
-		p.key = p.o.RequireSignature
+	var warning string
+	if p.key, warning = deploy.KeepKey(p.o.RequireSignature, recorded); warning != "" {
+		p.warnf("%s", warning)
 	}
 	if p.key == "" || p.key == recorded && image == former.Image {
 		return image, nil
@@ -79,9 +64,9 @@ func (n *Node) signedForNode(ctx context.Context, image string) (string, error) 
 // verifyForNodes verifies the images' signatures for a run through all nodes, whose pods may not
 // reach the registry, and adds the digests to their names.
 func (n *Node) verifyForNodes(ctx context.Context) (err error) {
-	key := n.o.RequireSignature
+	key, _ := deploy.KeepKey(n.o.RequireSignature, "")
 	switch {
-	case key == "" || key == v1alpha1.NoSignature:
+	case key == "":
 		return nil
 	case n.o.Image == "":
 		return problem.Invalidf("", "--require-signature with --pod-image requires --image")

@@ -11,6 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
@@ -190,7 +191,7 @@ func (u *DefaultUpgrade) chooseImage(ctx context.Context, o lifecycle.UpgradeOpt
 	if o.Spec.GivenImage() != "" || u.o.Image == u.current || u.Release == u.Target {
 		return nil
 	}
-	again, err := o.Spec.Again(spec.Deployed{}, u.Target, false)
+	again, err := o.Spec.Again(deploy.Installed{}, u.Target, false)
 	if err != nil {
 		return err
 	}

@@ -136,13 +136,11 @@ func Read(name string, source []byte, repairing bool) (*Document, error) {
 // load parses the source into its objects.
 func (d *Document) load(source []byte, repairing bool) ([]*yaml.Node, *Problem) {
 	objects, problem := decodeAll(source)
+	if problem != nil && repairing {
+		objects, problem = d.repairSource(source, problem)
+	}
 	if problem != nil {
-		joined, notes := joinWrapped(source)
-		again, stillWrong := decodeAll(joined)
-		if !repairing || len(notes) == 0 || stillWrong != nil {
-			return nil, problem
-		}
-		objects, d.Notes = again, append(d.Notes, notes...)
+		return nil, problem
 	}
 	for _, o := range objects {
 		if problem := expandAliases(o); problem != nil {

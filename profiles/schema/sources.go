@@ -74,36 +74,77 @@ func (d *Document) warnTemplates(n *yaml.Node) {
 // choose selects the document's configuration among its source's objects.
 func (d *Document) choose(objects []*yaml.Node, repairing bool) *Problem {
 	var all []found
-	var others []string
+	var others []*yaml.Node
 	for _, o := range objects {
-		switch kind := node.Text(o, "kind"); kind {
-		case ConfigKind, PolicyKind:
+		if isConfiguration(o) || len(objects) == 1 && node.Text(o, "kind") == PolicyKind {
 			all = append(all, found{root: o})
-		case "ConfigMap":
-			inner, problem := d.inConfigMap(o, repairing)
-			if problem != nil {
-				return problem
-			}
-			if len(inner) == 0 {
-				others = append(others, strings.TrimSpace(kind+" "+node.Text(o, "metadata", "name")))
-			}
-			all = append(all, inner...)
-		default:
-			others = append(others, strings.TrimSpace(kind+" "+node.Text(o, "metadata", "name")))
+			continue
 		}
+		inner, problem := d.within(o, repairing)
+		if problem != nil {
+			return problem
+		}
+		if len(inner) == 0 {
+			others = append(others, o)
+		}
+		all = append(all, inner...)
 	}
 	if len(all) == 0 {
 		d.Root = objects[0]
+		if len(objects) > 1 {
+			return withoutConfiguration(objects)
+		}
 		return nil
 	}
 	if problem := d.take(all, repairing); problem != nil {
 		return problem
 	}
-	if len(others) > 0 {
-		d.Notes = append(d.Notes, Note{Message: "only the scheduler's configuration is read; other objects of the file: " +
-			strings.Join(others, ", ")})
-	}
+	d.Notes = append(d.Notes, leftOut(others)...)
 	return nil
+}
+
+// withoutConfiguration returns the problem that none of several objects has a configuration.
+func withoutConfiguration(objects []*yaml.Node) *Problem {
+	var names []string
+	for _, o := range objects {
+		names = append(names, nameOf(o))
+	}
+	return &Problem{Line: objects[0].Line, Column: objects[0].Column,
+		Message: "no object of the file has a " + ConfigKind + ": " + strings.Join(names, ", "),
+		Try:     "pass the scheduler's configuration; pmk-sched creates the other objects"}
+}
+
+// replacedBy says what pmk-sched has in place of an object of a hand-written manifest.
+func replacedBy(kind string) string {
+	switch kind {
+	case "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding":
+		return "pmk-sched grants the scheduler its permissions"
+	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod":
+		return "pmk-sched creates the Deployment; `pmk-sched migrate -f FILE` takes its image, flags and nodes over"
+	case "ConfigMap", "Secret":
+		return "the kubeconfig is given with --credentials"
+	}
+	return "pmk-sched does not create it"
+}
+
+// LeftOut begins the notes about objects beside the configuration.
+const LeftOut = "only the scheduler's configuration is read, not "
+
+// leftOut returns a note for the objects that are replaced in the same way.
+func leftOut(objects []*yaml.Node) []Note {
+	var notes []Note
+	for len(objects) > 0 {
+		why, names, rest := replacedBy(node.Text(objects[0], "kind")), []string(nil), []*yaml.Node(nil)
+		for _, o := range objects {
+			if replacedBy(node.Text(o, "kind")) == why {
+				names = append(names, nameOf(o))
+			} else {
+				rest = append(rest, o)
+			}
+		}
+		notes, objects = append(notes, Note{Message: LeftOut + strings.Join(names, ", ") + ": " + why}), rest
+	}
+	return notes
 }
 
 // take makes the only configuration, or a Policy and the configuration that names it, the document.

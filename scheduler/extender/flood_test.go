@@ -91,7 +91,8 @@ func manyCached(n int) ([]string, []interface{}) {
 	return names, objects
 }
 
-// Bodies that stop arriving hold memory, until another request needs it.
+// Bodies that stop arriving hold memory, until another request needs it. That request may have to
+// come again, as a scheduler's does: the bodies end one after the other.
 func TestLargeBodiesThatStallEndWhenMemoryIsShort(t *testing.T) {
 	_, e := serveWith(t, nil, Options{MaxMemory: 32 << 20}, labelled())
 	address, _ := startServer(t, ServeOptions{}, e.Handler())
@@ -107,12 +108,25 @@ func TestLargeBodiesThatStallEndWhenMemoryIsShort(t *testing.T) {
 		stalled = append(stalled, c)
 	}
 	body := `{"NodeNames":["a"],"Pod":{"metadata":{"name":"` + strings.Repeat("a", 2<<20) + `"}}}`
-	response, err := http.Post("http://"+address+"/filter", "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
+	var statuses []int
+	for len(statuses) < 20 && !slices.Contains(statuses, http.StatusOK) {
+		response, err := http.Post("http://"+address+"/filter", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		statuses = append(statuses, response.StatusCode)
 	}
-	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusOK {
-		t.Errorf("%s with %d stalled bodies, %v", response.Status, len(stalled), err)
+	if !slices.Contains(statuses, http.StatusOK) {
+		t.Errorf("answers with %d stalled bodies: %v", len(stalled), statuses)
+	}
+	if !slices.ContainsFunc(stalled, func(c net.Conn) bool {
+		answer, _ := io.ReadAll(c) // it may be lost: the server has not read the whole body
+		return strings.Contains(string(answer), errCrowded.Error())
+	}) {
+		t.Error("no stalled body ended for the request")
 	}
 }
 

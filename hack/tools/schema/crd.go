@@ -197,7 +197,9 @@ func restrict(spec node) {
 	spec["x-kubernetes-validations"] = []any{
 		rule("!(has(self.anyNode) && self.anyNode && has(self.nodeSelector))",
 			"anyNode and nodeSelector exclude each other"),
-		rule("has(self.releases) || has(self.image) && has(self.image.reference) && has(self.source) && "+
+		rule("has(self.releases) || !(has(self.image) && (has(self.image.reference) || has(self.image.repository) || "+
+			"has(self.image.base))) && !(has(self.source) && (has(self.source.plugins) || has(self.source.imports) || "+
+			"has(self.source.from))) || has(self.image) && has(self.image.reference) && has(self.source) && "+
 			"has(self.source.branch)", "releases is required, or image.reference and source.branch"),
 	}
 	at(spec, "releases")["x-kubernetes-validations"] = []any{

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
@@ -67,11 +68,11 @@ type extenderRun struct {
 	x   Deployment
 	out *Outcome
 
-	wired    map[SchedulerRef]manifest.Wiring // before
+	wired    map[SchedulerRef]v1alpha1.Extender // before
 	previous *apply.Revision
 	plan     *deploy.Plan
-	deployed *deploy.Outcome // nil while the extender is as before
-	wiring   manifest.Wiring
+	deployed *deploy.Outcome   // nil while the extender is as before
+	entry    v1alpha1.Extender // as schedulers call it
 	changed  []change
 }
 
@@ -86,10 +87,10 @@ func newRun(d deploy.Deps, x Deployment) (*extenderRun, error) {
 	if _, err := x.Options.check(x.Release); err != nil {
 		return nil, err
 	}
-	return &extenderRun{Deps: d, x: x, out: &Outcome{Extender: x.Options.Call.Name, Schedulers: []string{}}}, nil
+	return &extenderRun{Deps: d, x: x, out: &Outcome{Extender: x.Options.Name, Schedulers: []string{}}}, nil
 }
 
-func (e *extenderRun) name() string      { return e.x.Options.Call.Name }
+func (e *extenderRun) name() string      { return e.x.Options.Name }
 func (e *extenderRun) namespace() string { return e.x.Options.Namespace }
 
 func (e *extenderRun) steps() []steps.Step {
@@ -112,21 +113,21 @@ func (e *extenderRun) steps() []steps.Step {
 // inspect finds the schedulers that call it, and checks that the schedulers to wire can call it.
 func (e *extenderRun) inspect(ctx context.Context) (err error) {
 	o := e.x.Options
-	if e.wired, err = callers(ctx, e.Deps, e.namespace(), o.Call.Name); err != nil {
+	if e.wired, err = callers(ctx, e.Deps, e.namespace(), o.Name); err != nil {
 		return err
 	}
 	if o.Sidecar && len(e.x.For)+len(e.wired) == 0 && e.x.Then == nil && e.x.except == (SchedulerRef{}) {
 		return problem.Invalidf("name a scheduler with --for", "extender %s is a sidecar, and no scheduler calls it",
-			o.Call.Name)
+			o.Name)
 	}
 	for _, target := range e.targets() {
-		if w, wired := e.wired[target]; wired && (w.Sidecar != nil) != o.Sidecar {
-			return problem.Invalidf("uninstall it first: `pmk-sched extender uninstall --name "+o.Call.Name+"`",
-				"scheduler %s calls extender %s in the other form, sidecar or Service", target, o.Call.Name)
+		if w, wired := e.wired[target]; wired && w.Sidecar != o.Sidecar {
+			return problem.Invalidf("uninstall it first: `pmk-sched extender uninstall --name "+o.Name+"`",
+				"scheduler %s calls extender %s in the other form, sidecar or Service", target, o.Name)
 		}
-		if o.Call.BindVerb != "" && !o.Sidecar && target.Namespace != e.namespace() {
+		if o.BindVerb != "" && !o.Sidecar && target.Namespace != e.namespace() {
 			return problem.Invalidf("use -n "+target.Namespace,
-				"scheduler %s has no access to the client certificate of extender %s in namespace %s", target, o.Call.Name,
+				"scheduler %s has no access to the client certificate of extender %s in namespace %s", target, o.Name,
 				e.namespace())
 		}
 		if e.x.Options.Image, err = signedFor(ctx, e.Deps, target, e.x.Options.Image); err != nil {
@@ -163,7 +164,7 @@ func (e *extenderRun) targets() []SchedulerRef {
 
 // lastOf returns the last deployed revision of a scheduler or extender.
 func lastOf(ctx context.Context, d deploy.Deps, ref SchedulerRef) (*apply.Revision, error) {
-	last, err := d.Ledger.LastDeployed(ctx, ref.Namespace, ref.Name)
+	last, err := d.Cluster.LastDeployed(ctx, ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -204,12 +205,16 @@ func (e *extenderRun) then(ctx context.Context) error {
 	for _, node := range e.x.Options.Nodes {
 		e.out.Schedulers = append(e.out.Schedulers, "the default scheduler of node "+node)
 	}
-	return e.x.Then(ctx, e.wiring)
+	w, err := deploy.WiringOf(e.entry)
+	if err != nil {
+		return err
+	}
+	return e.x.Then(ctx, w)
 }
 
 // rewire deploys each scheduler with the extender, unless it is up to date.
 func (e *extenderRun) rewire(ctx context.Context) error {
-	e.out.Address = e.wiring.Extender.URLPrefix
+	e.out.Address = e.entry.Deployed.URLPrefix
 	for _, target := range e.targets() {
 		plan, last, err := e.planTarget(ctx, target)
 		if err != nil {
@@ -220,7 +225,7 @@ func (e *extenderRun) rewire(ctx context.Context) error {
 		}
 		e.out.Schedulers = append(e.out.Schedulers, target.String())
 		for _, placed := range plan.Scheduler.Wirings {
-			if placed.Sidecar != nil && placed.Extender.Name == e.name() {
+			if placed.Extender.Name == e.name() {
 				e.out.Address = placed.Extender.URLPrefix
 			}
 		}
@@ -228,13 +233,13 @@ func (e *extenderRun) rewire(ctx context.Context) error {
 	return nil
 }
 
-// wiringIn returns how a scheduler in a namespace calls the extender: with the client certificate
-// where it has access to the Secret.
-func (e *extenderRun) wiringIn(namespace string) manifest.Wiring {
-	if e.wiring.Sidecar != nil || namespace != e.namespace() {
-		return e.wiring
+// entryIn returns the extender's entry for a scheduler in a namespace: with the client certificate
+// where the scheduler has access to the Secret.
+func (e *extenderRun) entryIn(namespace string) v1alpha1.Extender {
+	if e.entry.Sidecar || namespace != e.namespace() {
+		return e.entry
 	}
-	return withClientCertificate(e.wiring)
+	return withClientCertificate(e.entry)
 }
 
 // anonymous returns the reason why a scheduler that calls the extender cannot present a client
@@ -250,7 +255,7 @@ func (e *extenderRun) anonymous(live []*unstructured.Unstructured) string {
 		}
 	}
 	for _, target := range sortedRefs(e.wired) {
-		if e.wired[target].ClientSecret == "" {
+		if e.wired[target].Deployed.ClientSecret == "" {
 			return fmt.Sprintf(
 				"scheduler %s, which calls it, presents one from now on; deploy the extender once more to require it", target)
 		}

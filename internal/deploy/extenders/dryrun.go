@@ -6,27 +6,30 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// Plan returns the plans that Deploy runs, and how a scheduler in a namespace calls the extender:
-// the extender's plan, unless it is a sidecar, and each scheduler's plan. The address of a Service
-// that does not exist yet is its name. Without d.Applier no cluster is asked.
-func Plan(ctx context.Context, d deploy.Deps,
-	x Deployment) (plans []*deploy.Plan, wiring func(namespace string) manifest.Wiring, err error) {
+// Plan returns the plans that Deploy runs, and how the default scheduler calls the extender: the
+// extender's plan, unless it is a sidecar, and each scheduler's plan. The address of a Service that
+// does not exist yet is its name. Without d.Cluster no cluster is asked.
+func Plan(ctx context.Context, d deploy.Deps, x Deployment) (plans []*deploy.Plan, w manifest.Wiring, err error) {
 	run, err := newRun(d, x)
 	if err != nil {
-		return nil, nil, err
+		return nil, w, err
 	}
-	plans, err = run.plans(ctx)
-	return plans, run.wiringIn, err
+	if plans, err = run.plans(ctx); err != nil {
+		return nil, w, err
+	}
+	w, err = deploy.WiringOf(run.entry)
+	return plans, w, err
 }
 
 // plans plans everything that the run's steps deploy.
 func (e *extenderRun) plans(ctx context.Context) (plans []*deploy.Plan, err error) {
-	if e.Applier != nil {
+	if e.Cluster != nil {
 		if err := e.inspect(ctx); err != nil {
 			return nil, err
 		}
@@ -52,10 +55,10 @@ func (e *extenderRun) plans(ctx context.Context) (plans []*deploy.Plan, err erro
 
 // live returns the extender's objects in the cluster.
 func (e *extenderRun) live(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	if e.Applier == nil {
+	if e.Cluster == nil {
 		return nil, nil
 	}
-	return e.Applier.Owned(ctx, e.name(), e.namespace())
+	return e.Cluster.Owned(ctx, e.name(), e.namespace())
 }
 
 // planExtender plans the extender itself, in place of its current revision.
@@ -64,10 +67,10 @@ func (e *extenderRun) planExtender(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if e.plan, err = newPlan(e.x.Release, live, e.x.Options, e.anonymous(live)); err != nil || e.Ledger == nil {
+	if e.plan, err = newPlan(e.x.Release, live, e.x.Options, e.anonymous(live)); err != nil || e.Cluster == nil {
 		return err
 	}
-	if e.previous, err = e.Ledger.LastDeployed(ctx, e.namespace(), e.name()); err != nil {
+	if e.previous, err = e.Cluster.LastDeployed(ctx, e.namespace(), e.name()); err != nil {
 		return err
 	}
 	e.plan.Replaces = numberOf(e.previous)
@@ -77,12 +80,12 @@ func (e *extenderRun) planExtender(ctx context.Context) error {
 // planWiring decides how schedulers call the extender.
 func (e *extenderRun) planWiring(ctx context.Context) (err error) {
 	if e.x.Options.Sidecar {
-		e.wiring, err = e.x.Options.sidecarWiring()
+		e.entry, err = e.x.Options.sidecar()
 		return err
 	}
 	live, err := e.live(ctx)
 	if err == nil {
-		e.wiring = serviceWiring(e.x.Options.Call, e.plan, live)
+		e.entry = withService(e.x.Options.Extender, e.namespace(), e.plan.Extender.Certificates.CA, live)
 	}
 	return err
 }
@@ -94,11 +97,16 @@ func (e *extenderRun) planTarget(ctx context.Context, target SchedulerRef) (*dep
 	if err != nil {
 		return nil, nil, err
 	}
-	w := e.wiringIn(target.Namespace)
+	entry := e.entryIn(target.Namespace)
 	before, wired := e.wired[target]
-	w.Alone = !wired || before.Alone
-	plan, err := deploy.Rewire(last, []manifest.Wiring{w}, nil)
-	return plan, last, err
+	at := *entry.Deployed
+	at.Added = !wired || before.Deployed.Added
+	entry.Deployed = &at
+	plan, err := deploy.PlanOf(last)
+	if err != nil {
+		return nil, nil, err
+	}
+	return plan, last, plan.SetExtenders([]v1alpha1.Extender{entry})
 }
 
 // DryRun runs [deploy.DryRun] for each plan, and returns all changes.

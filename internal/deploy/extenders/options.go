@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
@@ -15,30 +16,19 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Options for one extender, as requested by the user.
+// Options for one extender.
 type Options struct {
-	// Call describes how a scheduler calls the extender: verbs, weight, timeout, whether it is
-	// ignorable. Its Name is the extender's name. Address and certificates are filled in.
-	Call profiles.Extender
+	// Extender is the extender that the user requests, with an image.
+	v1alpha1.Extender
 	// Namespace of the objects. Empty: kube-system.
-	Namespace         string
-	Image, PullPolicy string
-	// Policies of the extender. Rules returns a policy's permissions by its name in lower case;
-	// PluginRules are granted in any case.
-	Policies    []manifest.Policy
+	Namespace string
+	// Rules returns a policy's permissions by its name in lower case; PluginRules are granted in any
+	// case.
 	Rules       map[string]func(manifest.Policy) ([]rbacv1.PolicyRule, error)
 	PluginRules []rbacv1.PolicyRule
-	// Sidecar runs the extender in the pod of each scheduler that calls it, at Port on the loopback
-	// address. If Port is 0, a port next to the scheduler's is chosen.
-	Sidecar bool
-	Port    int
-	// Replicas, NodeSelector, Tolerations and PriorityClass are for an extender with a Service. By
-	// default it has 2 replicas on any node. See [manifest.Extender].
-	Replicas      int
-	NodeSelector  map[string]string
+	// Tolerations and PriorityClass are for an extender with a Service. See [manifest.Extender].
 	Tolerations   []corev1.Toleration
 	PriorityClass string
-	Resources     corev1.ResourceRequirements
 	// Architectures and MissingImage are as in [deploy.Facts].
 	Architectures []string
 	MissingImage  error
@@ -50,17 +40,9 @@ type Options struct {
 	Now time.Time
 }
 
-// Verbs of pmk-extender, which are also their paths.
-const (
-	VerbFilter     = "filter"
-	VerbPrioritize = "prioritize"
-	VerbPreempt    = "preempt"
-	VerbBind       = "bind"
-)
-
 // Validate checks all that can be checked without a cluster.
 func (o Options) Validate() error {
-	name := o.Call.Name
+	name := o.Name
 	switch {
 	case name == "":
 		return problem.Invalidf("", "--name is required")
@@ -79,7 +61,7 @@ func (o Options) Validate() error {
 		return problem.Invalidf("", "extender %s: invalid port %d: must be between 1024 and 65535", name, o.Port)
 	case o.Sidecar && len(o.Nodes) > 0:
 		return problem.Invalidf("omit --sidecar", "the default scheduler is a static pod, which cannot have a sidecar")
-	case o.Call.BindVerb != "" && len(o.Nodes) > 0:
+	case o.BindVerb != "" && len(o.Nodes) > 0:
 		return problem.Invalidf("use it with a second scheduler: --for",
 			"the default scheduler has no client certificate for extender %s, which is required to bind pods", name)
 	}
@@ -87,7 +69,7 @@ func (o Options) Validate() error {
 		return err
 	}
 	if o.Sidecar {
-		if err := manifest.ValidateSidecar(o.Call); err != nil {
+		if err := manifest.ValidateSidecar(deploy.CallOf(o.Extender)); err != nil {
 			return err
 		}
 	}
@@ -100,14 +82,14 @@ func (o Options) Validate() error {
 // checkSchedulingDeadlock refuses an extender that the default scheduler needs to schedule the
 // extender's own pods: if none runs, none can be scheduled.
 func (o Options) checkSchedulingDeadlock() error {
-	ignorable := o.Call.Ignorable != nil && *o.Call.Ignorable
-	if len(o.Nodes) == 0 || ignorable || len(o.Call.ManagedResources) > 0 {
+	ignorable := o.Ignorable != nil && *o.Ignorable
+	if len(o.Nodes) == 0 || ignorable || len(o.ManagedResources) > 0 {
 		return nil
 	}
 	return problem.Invalidf(
 		"set --ignorable=true, or limit the extender with managedResources in pmk-sched.yaml to pods that request a resource",
 		"the default scheduler would call extender %s for the extender's own pods, and could not schedule them if none runs",
-		o.Call.Name)
+		o.Name)
 }
 
 // check checks all that can be checked before the address is known, for the API server's release.
@@ -118,15 +100,19 @@ func (o Options) check(release versions.Release) ([]profiles.Note, error) {
 	if err := o.checkSchedulingDeadlock(); err != nil {
 		return nil, err
 	}
-	call := o.Call
+	call := deploy.CallOf(o.Extender)
 	call.URLPrefix = manifest.SidecarURL(manifest.ExtenderPort) // any valid one
 	return profiles.CheckExtenders(release, []profiles.Extender{call})
 }
 
 // rules returns the policies' permissions.
 func (o Options) rules() ([]rbacv1.PolicyRule, error) {
+	policies, err := deploy.PoliciesOf(o.Extender)
+	if err != nil {
+		return nil, err
+	}
 	rules := slices.Clone(o.PluginRules)
-	for _, policy := range o.Policies {
+	for _, policy := range policies {
 		needs := o.Rules[strings.ToLower(policy.Name)]
 		if needs == nil {
 			continue
@@ -134,7 +120,7 @@ func (o Options) rules() ([]rbacv1.PolicyRule, error) {
 		needed, err := needs(policy)
 		if err != nil {
 			return nil, problem.Invalidf("`pmk-sched plugin list` lists the arguments of bundled policies",
-				"extender %s, policy %s: %s", o.Call.Name, policy.Name, err)
+				"extender %s, policy %s: %s", o.Name, policy.Name, err)
 		}
 		for _, rule := range needed {
 			if !manifest.HasRule(rules, rule) {
@@ -145,18 +131,11 @@ func (o Options) rules() ([]rbacv1.PolicyRule, error) {
 	return rules, nil
 }
 
-// sidecarWiring returns how a scheduler runs it in its own pod; the port is chosen with the
-// scheduler's.
-func (o Options) sidecarWiring() (manifest.Wiring, error) {
+// sidecar returns the extender as a scheduler runs it in its own pod; the port is chosen with the
+// scheduler's if the user named none.
+func (o Options) sidecar() (v1alpha1.Extender, error) {
 	rules, err := o.rules()
-	if err != nil {
-		return manifest.Wiring{}, err
-	}
-	call := o.Call
-	call.EnableHTTPS, call.TLS = false, nil
-	return manifest.Wiring{Extender: call, Sidecar: &manifest.Sidecar{
-		Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy), Policies: o.Policies, Rules: rules,
-		Resources: o.Resources,
-		Port:      int32(o.Port),
-	}}, nil
+	entry := o.Extender
+	entry.Deployed = &v1alpha1.DeployedExtender{Image: o.Image, Port: o.Port, Rules: rules}
+	return entry, err
 }

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
-	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -33,7 +33,11 @@ func newPlan(release versions.Release, live []*unstructured.Unstructured, o Opti
 	if err != nil {
 		return nil, err
 	}
-	name := o.Call.Name
+	policies, err := deploy.PoliciesOf(o.Extender)
+	if err != nil {
+		return nil, err
+	}
+	name := o.Name
 	plan := &deploy.Plan{Name: name, Namespace: o.Namespace, Release: release, TakenPorts: map[int]string{},
 		MissingImage: o.MissingImage}
 	for _, n := range notes {
@@ -53,10 +57,11 @@ func newPlan(release versions.Release, live []*unstructured.Unstructured, o Opti
 	}
 	plan.Extender = &manifest.Extender{
 		Name: name, Namespace: o.Namespace, Release: release, Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy),
-		Policies: o.Policies, Rules: rules, Call: o.Call, Anonymous: anonymous != "", Replicas: int32(o.Replicas),
+		Policies: policies, Rules: rules, Call: deploy.CallOf(o.Extender), Anonymous: anonymous != "",
+		Replicas:     int32(o.Replicas),
 		NodeSelector: maps.Clone(o.NodeSelector), Architectures: o.Architectures,
 		Tolerations: o.Tolerations, PriorityClass: o.PriorityClass,
-		Resources: o.Resources, Version: o.Version, Nodes: mergeNodes(NodesCalling(live), o.Nodes),
+		Version: o.Version, Nodes: mergeNodes(NodesCalling(live), o.Nodes),
 		Certificates: manifest.ExtenderCertificates{
 			CA: set.CA.Cert, CAKey: set.CA.Key, Server: set.Server.Cert, ServerKey: set.Server.Key, Client: set.Client.Cert,
 			ClientKey: set.Client.Key,
@@ -135,30 +140,30 @@ func mergeNodes(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// serviceWiring returns how a scheduler calls an extender with a Service; live are its objects in
-// the cluster. The address is the Service's cluster IP as soon as there is one: scheduling then
-// needs no DNS, and the default scheduler, a static pod, does not use cluster DNS.
-func serviceWiring(call profiles.Extender, plan *deploy.Plan, live []*unstructured.Unstructured) manifest.Wiring {
-	host := manifest.ExtenderHost(plan.Name, plan.Namespace)
-	call.URLPrefix, call.EnableHTTPS = "https://"+host, true
+// withService returns an extender's entry as a scheduler calls it at its Service; live are its
+// objects in the cluster. The address is the Service's cluster IP as soon as there is one:
+// scheduling then needs no DNS, and the default scheduler, a static pod, does not use cluster DNS.
+func withService(entry v1alpha1.Extender, namespace string, ca []byte,
+	live []*unstructured.Unstructured) v1alpha1.Extender {
+	host := manifest.ExtenderHost(entry.Name, namespace)
+	at := &v1alpha1.DeployedExtender{URLPrefix: "https://" + host, ServerName: host, CAData: ca}
 	for _, o := range live {
 		if ip, _, _ := unstructured.NestedString(o.Object, "spec", "clusterIP"); o.GetKind() == "Service" && ip != "" &&
 			ip != corev1.ClusterIPNone {
-			call.URLPrefix = "https://" + bracketed(ip)
+			at.URLPrefix = "https://" + bracketed(ip)
 		}
 	}
-	call.TLS = &profiles.ExtenderTLS{ServerName: host, CAData: plan.Extender.Certificates.CA}
-	return manifest.Wiring{Extender: call}
+	entry.Deployed = at
+	return entry
 }
 
 // withClientCertificate makes a scheduler in the extender's namespace present its client
-// certificate. The file paths are paths in the scheduler's pod.
-func withClientCertificate(w manifest.Wiring) manifest.Wiring {
-	name, tls := w.Extender.Name, *w.Extender.TLS
-	w.ClientSecret = manifest.ExtenderClient(name)
-	tls.CertFile, tls.KeyFile = manifest.ClientDir(name)+"/tls.crt", manifest.ClientDir(name)+"/tls.key"
-	w.Extender.TLS = &tls
-	return w
+// certificate.
+func withClientCertificate(entry v1alpha1.Extender) v1alpha1.Extender {
+	at := *entry.Deployed
+	at.ClientSecret = manifest.ExtenderClient(entry.Name)
+	entry.Deployed = &at
+	return entry
 }
 
 // bracketed returns an IP address as the host in a URL.

@@ -42,9 +42,18 @@ func Prove(ctx context.Context, d deploy.Deps, caller SchedulerRef, w manifest.W
 // prove proves that every scheduler that was wired reaches the extender.
 func (e *extenderRun) prove(ctx context.Context) error {
 	for _, target := range e.targets() {
-		if err := Prove(ctx, e.Deps, target, e.wiringIn(target.Namespace), e.namespace()); err != nil {
+		if err := e.proveFor(ctx, target); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// proveFor proves that one scheduler reaches the extender.
+func (e *extenderRun) proveFor(ctx context.Context, target SchedulerRef) error {
+	w, err := deploy.WiringOf(e.entryIn(target.Namespace))
+	if err != nil {
+		return err
+	}
+	return Prove(ctx, e.Deps, target, w, e.namespace())
 }

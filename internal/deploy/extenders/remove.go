@@ -42,7 +42,7 @@ func UninstallScheduler(ctx context.Context, d deploy.Deps, ref SchedulerRef) (a
 // its last revision calls, and, since a run may have been killed before it saved one, those whose
 // own last revision belongs to d.Owner.
 func deployedWith(ctx context.Context, d deploy.Deps, ref SchedulerRef) ([]string, error) {
-	_, wirings, err := wired(ctx, d, ref.Namespace, ref.Name)
+	former, err := ReadFormer(ctx, d, ref.Namespace, ref.Name)
 	switch {
 	case errors.As(err, new(*unreadableError)):
 		d.Warnf("extenders of scheduler %s may be left: %v", ref, err)
@@ -50,12 +50,12 @@ func deployedWith(ctx context.Context, d deploy.Deps, ref SchedulerRef) ([]strin
 		return nil, err
 	}
 	var names []string
-	for _, w := range wirings {
-		if w.Sidecar == nil && !w.Alone && manifest.ValidateName(w.Extender.Name) == nil {
-			names = append(names, w.Extender.Name)
+	for _, e := range former.Extenders {
+		if !e.Sidecar && !e.Deployed.Added && manifest.ValidateName(e.Name) == nil {
+			names = append(names, e.Name)
 		}
 	}
-	deployments, err := d.Finder.Deployments(ctx, ref.Namespace)
+	deployments, err := d.Cluster.Deployments(ctx, ref.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func deployedWith(ctx context.Context, d deploy.Deps, ref SchedulerRef) ([]strin
 		if o.GetLabels()[ownership.LabelName] != ownership.Extender || o.GetNamespace() != ref.Namespace || d.Owner == "" {
 			continue
 		}
-		revisions, err := d.Ledger.Revisions(ctx, ref.Namespace, o.GetName())
+		revisions, err := d.Cluster.Revisions(ctx, ref.Namespace, o.GetName())
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func deployedWith(ctx context.Context, d deploy.Deps, ref SchedulerRef) ([]strin
 
 // removeUncalled removes an extender that no scheduler calls.
 func removeUncalled(ctx context.Context, d deploy.Deps, namespace, name string) (apply.ChangeSet, error) {
-	owned, err := d.Applier.Owned(ctx, name, namespace)
+	owned, err := d.Cluster.Owned(ctx, name, namespace)
 	if err != nil {
 		return nil, err
 	}

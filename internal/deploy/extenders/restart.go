@@ -1,10 +1,12 @@
 package extenders
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
@@ -37,22 +39,21 @@ func Restart(ctx context.Context, d deploy.Deps, x RestartOptions) (*Outcome, er
 		}
 	}
 	for _, ref := range sortedRefs(calling) {
-		out.Address = calling[ref].Extender.URLPrefix
-		if calling[ref].Sidecar == nil {
+		entry := calling[ref]
+		if out.Address = entry.Deployed.URLPrefix; !entry.Sidecar {
 			continue
 		}
 		last, err := lastOf(ctx, d, ref)
 		if err != nil {
 			return nil, err
 		}
-		w := calling[ref]
-		sidecar := *w.Sidecar
-		if x.Image != "" {
-			sidecar.Image = x.Image
-		}
-		w.Sidecar = &sidecar
-		plan, err := deploy.Rewire(last, []manifest.Wiring{w}, nil)
+		out.Address = manifest.SidecarURL(int32(entry.Deployed.Port))
+		entry.Deployed.Image = cmp.Or(x.Image, entry.Deployed.Image)
+		plan, err := deploy.PlanOf(last)
 		if err != nil {
+			return nil, err
+		}
+		if err := plan.SetExtenders([]v1alpha1.Extender{entry}); err != nil {
 			return nil, err
 		}
 		plans = append(plans, plan)
@@ -71,7 +72,6 @@ func Restart(ctx context.Context, d deploy.Deps, x RestartOptions) (*Outcome, er
 		if plan.Extender == nil {
 			return nil, problem.Invalidf("", "%s is a scheduler, not an extender", x.Name)
 		}
-		plan.Replaces = last.Number
 		plans = append(plans, plan)
 	}
 	for _, plan := range plans {

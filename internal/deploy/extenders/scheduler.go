@@ -9,13 +9,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // SchedulerDeployment is a second scheduler with the extenders that are deployed before it.
 type SchedulerDeployment struct {
-	// Request and Facts are the arguments of [deploy.NewPlan]. The Wirings are filled in.
+	// Request and Facts are the arguments of [deploy.NewPlan]. Extenders are its extenders that
+	// pmk-sched deploys; their addresses are filled in.
 	Request *v1alpha1.CustomScheduler
 	deploy.Facts
 	Extenders []Options
@@ -28,14 +28,21 @@ type SchedulerDeployment struct {
 type Former struct {
 	// Revision is nil if the scheduler is not deployed.
 	Revision *apply.Revision
-	Wirings  []manifest.Wiring
+	// Extenders are those that pmk-sched deployed.
+	Extenders []v1alpha1.Extender
 }
 
 // ReadFormer reads a scheduler's deployed state.
-func ReadFormer(ctx context.Context, d deploy.Deps, namespace, name string) (former *Former, err error) {
-	former = &Former{}
-	former.Revision, former.Wirings, err = wired(ctx, d, namespace, name)
-	return former, err
+func ReadFormer(ctx context.Context, d deploy.Deps, namespace, name string) (*Former, error) {
+	last, err := d.Cluster.LastDeployed(ctx, namespace, name)
+	if err != nil || last == nil {
+		return &Former{}, err
+	}
+	called, err := deploy.ExtendersOf(last)
+	if err != nil {
+		err = &unreadableError{err}
+	}
+	return &Former{Revision: last, Extenders: called}, err
 }
 
 // Images lists every image that the deployment leads to: the images of the scheduler, its
@@ -49,17 +56,16 @@ func (s *SchedulerDeployment) Images() []*string {
 	if s.Former == nil {
 		return images
 	}
-	for _, w := range s.Former.Wirings {
-		called := func(o Options) bool { return o.Call.Name == w.Extender.Name }
-		if w.Alone && w.Sidecar != nil && !slices.ContainsFunc(s.Extenders, called) {
-			images = append(images, &w.Sidecar.Image)
+	for _, e := range s.Former.Extenders {
+		if e.Deployed.Added && e.Sidecar && !hasExtender(s.Request.Spec.Extenders, e.Name) {
+			images = append(images, &e.Deployed.Image)
 		}
 	}
 	return images
 }
 
 // PlanScheduler returns the plan that DeployScheduler runs, with its extenders' plans in Before.
-// Without d.Applier no cluster is asked.
+// Without d.Cluster no cluster is asked.
 func PlanScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) (*deploy.Plan, error) {
 	run, err := newSchedulerRun(ctx, d, s)
 	if err != nil {
@@ -89,7 +95,7 @@ func newSchedulerRun(ctx context.Context, d deploy.Deps, s SchedulerDeployment) 
 	run = &schedulerRun{SchedulerDeployment: s, d: d}
 	switch {
 	case s.Former != nil:
-	case d.Ledger == nil:
+	case d.Cluster == nil:
 		run.Former = &Former{}
 	default:
 		if run.Former, err = ReadFormer(ctx, d, s.namespace(), s.Request.Name); err != nil {
@@ -148,33 +154,38 @@ type schedulerRun struct {
 	outcome   *deploy.Outcome
 }
 
-// makePlan plans the scheduler with the extenders, which are planned.
+// makePlan plans the scheduler with the extenders, which are planned, and with those that `extender
+// deploy` added to the former scheduler.
 func (r *schedulerRun) makePlan() (err error) {
-	facts := r.Facts
+	request := r.Request.DeepCopy()
+	list := &request.Spec.Extenders
 	for _, extender := range r.extenders {
-		facts.Wirings = append(facts.Wirings, extender.wiringIn(r.namespace()))
+		entry := extender.entryIn(r.namespace())
+		at := slices.IndexFunc(*list, func(e v1alpha1.Extender) bool { return e.Name == entry.Name })
+		if at < 0 {
+			at, *list = len(*list), append(*list, entry)
+		}
+		(*list)[at].Deployed = entry.Deployed
 	}
-	facts.Wirings = withAlone(facts.Wirings, r.Former.Wirings)
-	if r.plan, err = deploy.NewPlan(r.Request, facts); err == nil {
-		r.plan.Warnings = append(r.plan.Warnings, r.leftExtenders(facts.Wirings)...)
+	var left []string
+	for _, e := range r.Former.Extenders {
+		switch {
+		case hasExtender(*list, e.Name):
+		case e.Deployed.Added:
+			*list = append(*list, e)
+		case !e.Sidecar:
+			left = append(left, fmt.Sprintf("scheduler %s does not call extender %[2]s any more; if no other scheduler "+
+				"does, remove it with `pmk-sched extender uninstall --name %[2]s`", r.Request.Name, e.Name))
+		}
+	}
+	if r.plan, err = deploy.NewPlan(request, r.Facts); err == nil {
+		r.plan.Warnings = append(r.plan.Warnings, left...)
 	}
 	return err
 }
 
-// leftExtenders returns a warning for each extender with a Service that the scheduler calls now and
-// not with the given wirings.
-func (r *schedulerRun) leftExtenders(wirings []manifest.Wiring) (warnings []string) {
-	for _, w := range r.Former.Wirings {
-		if w.Sidecar == nil && !hasExtender(wirings, w.Extender.Name) {
-			warnings = append(warnings, fmt.Sprintf("scheduler %s does not call extender %[2]s any more; if no other scheduler "+
-				"does, remove it with `pmk-sched extender uninstall --name %[2]s`", r.Request.Name, w.Extender.Name))
-		}
-	}
-	return warnings
-}
-
-func hasExtender(wirings []manifest.Wiring, name string) bool {
-	return slices.ContainsFunc(wirings, func(w manifest.Wiring) bool { return w.Extender.Name == name })
+func hasExtender(list []v1alpha1.Extender, name string) bool {
+	return slices.ContainsFunc(list, func(e v1alpha1.Extender) bool { return e.Name == name })
 }
 
 func (r *schedulerRun) deploy(ctx context.Context) (err error) {
@@ -198,11 +209,10 @@ func (r *schedulerRun) undo(ctx context.Context, _ error) error {
 // prove proves that the scheduler reaches the extenders that were deployed with it.
 func (r *schedulerRun) prove(ctx context.Context) error {
 	for _, extender := range r.extenders {
-		if extender.wiring.Sidecar != nil {
+		if extender.entry.Sidecar {
 			continue
 		}
-		self := SchedulerRef{r.plan.Namespace, r.plan.Name}
-		if err := Prove(ctx, r.d, self, extender.wiringIn(r.namespace()), extender.namespace()); err != nil {
+		if err := extender.proveFor(ctx, SchedulerRef{r.plan.Namespace, r.plan.Name}); err != nil {
 			return err
 		}
 	}
@@ -224,30 +234,6 @@ func (s SchedulerDeployment) deployment(o Options, release versions.Release) Dep
 		Options: o, Release: release, RunOptions: s.RunOptions,
 		except: SchedulerRef{Namespace: s.namespace(), Name: s.Request.Name},
 	}
-}
-
-// withAlone adds the former extenders that `extender deploy` wired into the scheduler.
-func withAlone(wirings, former []manifest.Wiring) []manifest.Wiring {
-	for _, w := range former {
-		if w.Alone && !hasExtender(wirings, w.Extender.Name) {
-			wirings = append(wirings, w)
-		}
-	}
-	return wirings
-}
-
-// wired returns a scheduler's last deployed revision and its extenders. Wirings that are Alone stay
-// when the scheduler is deployed again. The revision is nil if there is none.
-func wired(ctx context.Context, d deploy.Deps, namespace, name string) (*apply.Revision, []manifest.Wiring, error) {
-	last, err := d.Ledger.LastDeployed(ctx, namespace, name)
-	if err != nil || last == nil {
-		return nil, nil, err
-	}
-	wirings, err := deploy.WiringsOf(last)
-	if err != nil {
-		return last, nil, &unreadableError{err}
-	}
-	return last, wirings, nil
 }
 
 // unreadableError is returned for a revision whose record cannot be read, also later.

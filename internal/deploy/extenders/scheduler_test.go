@@ -14,14 +14,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
-	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // deployed is a cluster with the deployed revisions of schedulers.
 type deployed struct {
-	deploy.Applier
-	deploy.Ledger
+	deploy.Cluster
 	revisions []*apply.Revision
 }
 
@@ -56,8 +53,9 @@ func (d deployed) Deployments(_ context.Context, namespace string) ([]*unstructu
 func request(namespace, name string, change func(*extenders.Options)) extenders.SchedulerDeployment {
 	ignorable := true
 	o := extenders.Options{
-		Call: profiles.Extender{Name: "far", FilterVerb: "filter", Ignorable: &ignorable}, Image: "localhost/far:v1",
-		Policies: []manifest.Policy{{Name: "timestamp"}}, Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Extender: v1alpha1.Extender{Name: "far", FilterVerb: "filter", Ignorable: &ignorable, Image: "localhost/far:v1",
+			Policies: []v1alpha1.Policy{{Name: "timestamp"}}},
+		Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	change(&o)
 	scheduler := &v1alpha1.CustomScheduler{}
@@ -106,7 +104,7 @@ func TestASchedulerIsPlannedAfterTheOtherCallersOfItsExtender(t *testing.T) {
 		for _, namespace := range []string{"kube-system", ""} {
 			t.Run(fmt.Sprintf("%s in %q", form, namespace), func(t *testing.T) {
 				plan, err := extenders.PlanScheduler(t.Context(),
-					deploy.Deps{Applier: cluster, Ledger: cluster, Finder: cluster}, request(namespace, "mine", c.change))
+					deploy.Deps{Cluster: cluster}, request(namespace, "mine", c.change))
 				if err != nil {
 					t.Fatal(err)
 				}

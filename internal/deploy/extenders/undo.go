@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
 // restore deploys the extender's former revision again, or removes the extender if there was none.
@@ -38,7 +38,7 @@ func (e *extenderRun) checkUncalled(ctx context.Context, cause error) error {
 	if err != nil {
 		return fmt.Errorf("find the schedulers that call it: %w", err)
 	}
-	maps.DeleteFunc(calling, func(ref SchedulerRef, now manifest.Wiring) bool {
+	maps.DeleteFunc(calling, func(ref SchedulerRef, now v1alpha1.Extender) bool {
 		before, called := e.wired[ref]
 		return called && e.previous != nil && reflect.DeepEqual(before, now)
 	})

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
@@ -35,7 +36,7 @@ func Uninstall(ctx context.Context, d deploy.Deps, x UninstallOptions) (apply.Ch
 	if err := manifest.ValidateName(x.Name); err != nil {
 		return nil, err
 	}
-	owned, err := d.Applier.Owned(ctx, x.Name, x.Namespace)
+	owned, err := d.Cluster.Owned(ctx, x.Name, x.Namespace)
 	if err != nil {
 		return nil, fmt.Errorf("uninstall extender %s: %w", x.Name, err)
 	}
@@ -79,8 +80,11 @@ func unwireAll(ctx context.Context, d deploy.Deps, x UninstallOptions) (apply.Ch
 		if err != nil {
 			return changes, err
 		}
-		plan, err := deploy.Rewire(last, nil, []string{x.Name})
+		plan, err := deploy.PlanOf(last)
 		if err != nil {
+			return changes, err
+		}
+		if err := plan.SetExtenders(nil, x.Name); err != nil {
 			return changes, err
 		}
 		outcome, err := deploy.Deploy(ctx, d, plan, x.RunOptions)
@@ -92,7 +96,7 @@ func unwireAll(ctx context.Context, d deploy.Deps, x UninstallOptions) (apply.Ch
 	return changes, nil
 }
 
-func sortedRefs(m map[SchedulerRef]manifest.Wiring) []SchedulerRef {
+func sortedRefs(m map[SchedulerRef]v1alpha1.Extender) []SchedulerRef {
 	return slices.SortedFunc(maps.Keys(m), func(a, b SchedulerRef) int { return strings.Compare(a.String(), b.String()) })
 }
 
@@ -130,7 +134,7 @@ func stillCalled(ctx context.Context, d deploy.Deps, x UninstallOptions, left []
 	if plan.Extender == nil {
 		return problem.Invalidf("", "%s is a scheduler, not an extender", x.Name)
 	}
-	plan.Extender.Nodes, plan.Replaces = left, last.Number
+	plan.Extender.Nodes = left
 	if err := plan.Render(); err != nil {
 		return err
 	}

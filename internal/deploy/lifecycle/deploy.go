@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"time"
@@ -96,6 +97,19 @@ func Verify(ctx context.Context, s *session.Session, o verify.Options) (*verify.
 	return result, nil
 }
 
+// verifyTime is the time that a scheduler may take to bind a pod, in place of another one.
+const verifyTime = time.Minute
+
+// proof returns [deploy.RunOptions.Verify]: the scheduler binds a pod.
+func proof(d deploy.Deps, how deploy.RunOptions) func(context.Context, *deploy.Plan) error {
+	return func(ctx context.Context, plan *deploy.Plan) error {
+		_, err := verify.Scheduler(ctx, d.Config, verify.Options{
+			Name: plan.Name, Namespace: plan.Namespace, Timeout: min(cmp.Or(how.Timeout, verifyTime), verifyTime), Log: d.Log,
+		})
+		return err
+	}
+}
+
 func recordVerified(ctx context.Context, s *session.Session, cfg *rest.Config, o verify.Options) error {
 	client, err := apply.New(cfg, apply.Options{Log: s.Log})
 	if err != nil {
@@ -165,7 +179,7 @@ func uninstall(
 			break
 		}
 		var removed apply.ChangeSet
-		removed, err = extenders.Uninstall(limited, d, extenders.UninstallOptions{Name: o.Call.Name, Namespace: o.Namespace})
+		removed, err = extenders.Uninstall(limited, d, extenders.UninstallOptions{Name: o.Name, Namespace: o.Namespace})
 		changes = append(changes, removed...)
 	}
 	return changes, err

@@ -21,13 +21,13 @@ func PrepareExtender(
 	if branch != "" {
 		if x.Release, err = pack.ResolveBranch(ctx, s, branch); err == nil && (len(callers) > 0 || o.Sidecar) {
 			err = problem.Invalidf("leave --branch out",
-				"wiring extender %s into a scheduler requires a cluster", o.Call.Name)
+				"wiring extender %s into a scheduler requires a cluster", o.Name)
 		}
 		return deploy.Deps{Warn: s.Warn, Note: s.Note}, x, err
 	}
 	if o.Sidecar && len(callers) == 0 {
 		return d, x, problem.Invalidf("name the scheduler with --for",
-			"extender %s as a sidecar requires a scheduler", o.Call.Name)
+			"extender %s as a sidecar requires a scheduler", o.Name)
 	}
 	if d, err = deploy.Connect(s); err != nil {
 		return d, x, err

@@ -25,12 +25,12 @@ func History(ctx context.Context, s *session.Session, sp *spec.Spec) ([]deploy.H
 	if err != nil {
 		return nil, err
 	}
-	return deploy.History(ctx, revisions, d.Ledger.ReadRevision)
+	return deploy.History(ctx, revisions, d.Cluster.ReadRevision)
 }
 
 // allRevisions returns the revisions of a scheduler or extender, which has at least one.
 func allRevisions(ctx context.Context, d deploy.Deps, sp *spec.Spec) ([]apply.RevisionInfo, error) {
-	revisions, err := d.Ledger.Revisions(ctx, sp.Namespace, sp.Name)
+	revisions, err := d.Cluster.Revisions(ctx, sp.Namespace, sp.Name)
 	if err == nil && len(revisions) == 0 {
 		err = notDeployed(ctx, d, sp)
 	}
@@ -39,7 +39,7 @@ func allRevisions(ctx context.Context, d deploy.Deps, sp *spec.Spec) ([]apply.Re
 
 // notDeployed returns the error for a name without revisions in its namespace.
 func notDeployed(ctx context.Context, d deploy.Deps, sp *spec.Spec) error {
-	owned, err := d.Applier.Owned(ctx, sp.Name, sp.Namespace)
+	owned, err := d.Cluster.Owned(ctx, sp.Name, sp.Namespace)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (r *request) chooseImage(s *session.Session) (err error) {
 		if err != nil {
 			return problem.WithHint(fmt.Errorf("keep the image of %s: %w", r.Request.Name, err), "name one with --image")
 		}
-		if !deploy.UsesOwnImage(before.Request) {
+		if before.Request == nil || !before.Request.Spec.UsesOwnImage() {
 			return problem.Invalidf("name it or another one; to return to the release's own image, uninstall the scheduler first",
 				"scheduler %s is deployed with an image that was named: --image is required", r.Request.Name)
 		}
@@ -93,7 +93,7 @@ func (r *request) chooseImage(s *session.Session) (err error) {
 func (r *request) keepDigests(ctx context.Context) error {
 	revisions := []*apply.Revision{r.Former.Revision}
 	for _, o := range r.Extenders {
-		last, err := r.deps.Ledger.LastDeployed(ctx, o.Namespace, o.Call.Name)
+		last, err := r.deps.Cluster.LastDeployed(ctx, o.Namespace, o.Name)
 		if err != nil {
 			return err
 		}

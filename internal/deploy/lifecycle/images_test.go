@@ -27,8 +27,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
-	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -101,17 +99,17 @@ func TestEveryImageOfASignedSchedulerMustBeSigned(t *testing.T) {
 	registry := newRegistry(t)
 	signed, other := registry.push(t, "kube-scheduler", true), registry.push(t, "extender-signed", true)
 	unsigned := registry.push(t, "extender", false)
-	sidecar := func(image string) []manifest.Wiring {
-		return []manifest.Wiring{{Alone: true, Extender: profiles.Extender{Name: "added"},
-			Sidecar: &manifest.Sidecar{Image: image}}}
+	sidecar := func(image string) []v1alpha1.Extender {
+		return []v1alpha1.Extender{{Name: "added", Sidecar: true,
+			Deployed: &v1alpha1.DeployedExtender{Added: true, Image: image}}}
 	}
 	extender := func(image string, sidecar bool) []extenders.Options {
-		return []extenders.Options{{Call: profiles.Extender{Name: "e"}, Image: image, Sidecar: sidecar}}
+		return []extenders.Options{{Extender: v1alpha1.Extender{Name: "e", Image: image, Sidecar: sidecar}}}
 	}
 	for name, c := range map[string]struct {
 		image     string
 		extenders []extenders.Options
-		former    []manifest.Wiring
+		former    []v1alpha1.Extender
 		refused   bool
 	}{
 		"signed scheduler":                {image: signed},
@@ -126,7 +124,7 @@ func TestEveryImageOfASignedSchedulerMustBeSigned(t *testing.T) {
 			r := &request{deps: deploy.Deps{Signed: pack.VerifySignature}}
 			r.Cluster = &inspect.Info{Release: versions.Release{Major: 1, Minor: 24, Patch: 3}}
 			r.Image, r.Extenders = c.image, c.extenders
-			r.Former = &extenders.Former{Wirings: c.former}
+			r.Former = &extenders.Former{Extenders: c.former}
 			r.Request = &v1alpha1.CustomScheduler{}
 			r.Request.Spec.Image.RequireSignature = registry.key.Public().PEM()
 			if err := r.locateImages(t.Context(), s); err != nil {
@@ -162,14 +160,14 @@ func TestBoundsHoldForEveryImage(t *testing.T) {
 	team := []string{registry.address + "/team"}
 	const noSignature, notAllowed = "has no signature of the key", "is in none of the allowed repositories"
 	extender := func(image string, sidecar bool) []extenders.Options {
-		return []extenders.Options{{Call: profiles.Extender{Name: "e"}, Image: image, Sidecar: sidecar}}
+		return []extenders.Options{{Extender: v1alpha1.Extender{Name: "e", Image: image, Sidecar: sidecar}}}
 	}
-	added := []manifest.Wiring{{Alone: true, Extender: profiles.Extender{Name: "added"},
-		Sidecar: &manifest.Sidecar{Image: outside}}}
+	added := []v1alpha1.Extender{{Name: "added", Sidecar: true,
+		Deployed: &v1alpha1.DeployedExtender{Added: true, Image: outside}}}
 	for name, c := range map[string]struct {
 		image, required string
 		extenders       []extenders.Options
-		former          []manifest.Wiring
+		former          []v1alpha1.Extender
 		bounds          session.Bounds
 		refused         string
 	}{
@@ -204,14 +202,14 @@ func TestBoundsHoldForEveryImage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &session.Session{Warn: func(string) {}, Note: func(string) {}, Log: zap.NewNop()}
 			verified := 0
-			r := &request{deps: deploy.Deps{Bounds: c.bounds, Ledger: recordedLedger{},
+			r := &request{deps: deploy.Deps{Bounds: c.bounds, Cluster: recordedLedger{},
 				Signed: func(ctx context.Context, r pack.SignatureRequest) (string, error) {
 					verified++
 					return pack.VerifySignature(ctx, r)
 				}}}
 			r.Cluster = &inspect.Info{Release: versions.Release{Major: 1, Minor: 24, Patch: 3}}
 			r.Image, r.Extenders = c.image, c.extenders
-			r.Former = &extenders.Former{Wirings: c.former}
+			r.Former = &extenders.Former{Extenders: c.former}
 			r.Request = &v1alpha1.CustomScheduler{}
 			r.Request.Spec.Image.RequireSignature = c.required
 			if err := r.keepRequirement(t.Context(), s); err != nil {

@@ -40,7 +40,7 @@ func keepDeployed(ctx context.Context, s *session.Session, d deploy.Deps, sp *sp
 }
 
 func keepSettings(s *session.Session, sp *spec.Spec, installed *deploy.Installed, revision int) (*spec.Spec, error) {
-	kept, settings, err := sp.Keep(spec.Deployed{Request: installed.Request, Origin: installed.Origin})
+	kept, settings, err := sp.Keep(*installed)
 	list := strings.Join(settings, ", ")
 	switch {
 	case err != nil || len(settings) == 0:

@@ -88,7 +88,7 @@ func TestDeployKeepsTheSettingsOfTheDeployedScheduler(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept, err := keepDeployed(t.Context(), s, deploy.Deps{Ledger: ledger}, sp)
+			kept, err := keepDeployed(t.Context(), s, deploy.Deps{Cluster: ledger}, sp)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func TestDeployRefusesToDropAConfigurationThatCannotBeRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := deploy.Deps{Ledger: recordedLedger{revision: c.revision}}
+		d := deploy.Deps{Cluster: recordedLedger{revision: c.revision}}
 		kept, err := keepDeployed(t.Context(), &session.Session{}, d, sp)
 		hints := strings.Join(problem.Hints(err), " ")
 		if (err != nil) != c.refused || c.refused != strings.Contains(hints, "--preset") || !c.refused && kept != sp {

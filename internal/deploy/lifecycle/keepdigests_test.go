@@ -23,7 +23,7 @@ import (
 
 // deployedExtender is a ledger with one deployed revision of an extender.
 type deployedExtender struct {
-	deploy.Ledger
+	deploy.Cluster
 	revision *apply.Revision
 }
 
@@ -32,9 +32,9 @@ func (d deployedExtender) LastDeployed(context.Context, string, string) (*apply.
 }
 
 // recorded returns a deployed revision with a record.
-func recorded(t *testing.T, field string, value any) *apply.Revision {
+func recorded(t *testing.T, fields map[string]any) *apply.Revision {
 	t.Helper()
-	text, err := json.Marshal(map[string]any{field: value})
+	text, err := json.Marshal(fields)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,10 +56,13 @@ func TestARepairKeepsTheDeployedImages(t *testing.T) {
 		}
 		pinned[name] = located.Name
 	}
-	scheduler := recorded(t, "scheduler", manifest.Scheduler{Image: pinned["kube-scheduler"],
-		Configuration: &profiles.Rendered{},
-		Wirings:       []manifest.Wiring{{Sidecar: &manifest.Sidecar{Image: pinned[sidecar]}}}})
-	ledger := deployedExtender{revision: recorded(t, "extender", manifest.Extender{Image: pinned["extender"]})}
+	asked := &v1alpha1.CustomScheduler{}
+	asked.Spec.Extenders = []v1alpha1.Extender{{Name: "sidecar", Sidecar: true,
+		Deployed: &v1alpha1.DeployedExtender{Image: pinned[sidecar]}}}
+	scheduler := recorded(t, map[string]any{"request": asked,
+		"scheduler": manifest.Scheduler{Image: pinned["kube-scheduler"], Configuration: &profiles.Rendered{}}})
+	ledger := deployedExtender{revision: recorded(t,
+		map[string]any{"extender": manifest.Extender{Image: pinned["extender"]}})}
 	for name := range tags { // the tags move
 		registry.pushContent(t, name, "another "+name, false)
 	}
@@ -68,12 +71,12 @@ func TestARepairKeepsTheDeployedImages(t *testing.T) {
 		"a new deployment": {moved: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &request{deps: deploy.Deps{Ledger: ledger}, keepImages: c.keep}
+			r := &request{deps: deploy.Deps{Cluster: ledger}, keepImages: c.keep}
 			r.Cluster = &inspect.Info{Release: versions.Release{Major: 1, Minor: 24, Patch: 3}}
 			r.Image, r.Request = tags["kube-scheduler"], &v1alpha1.CustomScheduler{}
 			r.Extenders = []extenders.Options{
-				{Call: profiles.Extender{Name: "extender"}, Image: tags["extender"]},
-				{Call: profiles.Extender{Name: "sidecar"}, Image: tags[sidecar], Sidecar: true},
+				{Extender: v1alpha1.Extender{Name: "extender", Image: tags["extender"]}},
+				{Extender: v1alpha1.Extender{Name: "sidecar", Image: tags[sidecar], Sidecar: true}},
 			}
 			r.Former = &extenders.Former{Revision: scheduler}
 			if err := r.locateImages(t.Context(), s); err != nil {
@@ -115,7 +118,7 @@ func TestValidateFindsWhatNoClusterAccepts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sp, err := empty.Named(object.Name, "kube-system").Again(spec.Deployed{Request: object,
+			sp, err := empty.Named(object.Name, "kube-system").Again(deploy.Installed{Request: object,
 				Credentials: deploy.CredentialsServiceAccount}, "v1.24.3", false)
 			if err == nil {
 				err = Validate(t.Context(), s, sp)

@@ -76,20 +76,22 @@ func TestARecordDoesNotGetTheKeyOfAnotherClustersNode(t *testing.T) {
 	recorded.Spec.Image.Reference = "i:v1"
 	asking := recorded.DeepCopy()
 	asking.Spec.Credentials = deploy.CredentialsNode
+	unchosen := deploy.Installed{Request: recorded}
+	chosen := deploy.Installed{Request: recorded, Credentials: "node"}
 	for name, c := range map[string]struct {
 		flags  spec.Flags
-		before spec.Deployed
+		before deploy.Installed
 		other  bool
 		read   bool
 	}{
-		"a record that asks":            {spec.Flags{}, spec.Deployed{Request: asking}, true, false},
-		"a record of chosen ones":       {spec.Flags{}, spec.Deployed{Request: recorded, Credentials: "node"}, true, false},
-		"the same of this cluster":      {spec.Flags{}, spec.Deployed{Request: asking}, false, true},
-		"chosen ones of this cluster":   {spec.Flags{}, spec.Deployed{Request: recorded, Credentials: "node"}, false, true},
-		"the file of the user":          {spec.Flags{File: own}, spec.Deployed{Request: recorded}, true, true},
-		"a flag of the user":            {spec.Flags{Credentials: "hostpath"}, spec.Deployed{Request: recorded}, true, true},
-		"nobody asks":                   {spec.Flags{}, spec.Deployed{Request: recorded}, true, false},
-		"a flag that leaves it to auto": {spec.Flags{Credentials: "auto"}, spec.Deployed{Request: asking}, true, false},
+		"a record that asks":            {spec.Flags{}, deploy.Installed{Request: asking}, true, false},
+		"a record of chosen ones":       {spec.Flags{}, chosen, true, false},
+		"the same of this cluster":      {spec.Flags{}, deploy.Installed{Request: asking}, false, true},
+		"chosen ones of this cluster":   {spec.Flags{}, chosen, false, true},
+		"the file of the user":          {spec.Flags{File: own}, unchosen, true, true},
+		"a flag of the user":            {spec.Flags{Credentials: "hostpath"}, unchosen, true, true},
+		"nobody asks":                   {spec.Flags{}, unchosen, true, false},
+		"a flag that leaves it to auto": {spec.Flags{Credentials: "auto"}, deploy.Installed{Request: asking}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.flags.Name = "n"

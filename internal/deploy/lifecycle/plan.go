@@ -256,7 +256,7 @@ func SchedulerNames(ctx context.Context, s *session.Session) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	deployments, err := d.Finder.Deployments(ctx, "")
+	deployments, err := d.Cluster.Deployments(ctx, "")
 	var names []string
 	for _, o := range deployments {
 		if labels := o.GetLabels(); labels[ownership.LabelName] != ownership.Extender {

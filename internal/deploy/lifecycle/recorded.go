@@ -29,13 +29,14 @@ func (ask Confirm) settle(ctx context.Context, field **pack.Unconfirmed) error {
 }
 
 // deployed returns the record of the scheduler, and how this machine built its image, if it did.
-func (u *upgradeRun) deployed(ctx context.Context, credentials string) (spec.Deployed, error) {
-	contents, err := pack.ReadPlugins(ctx, u.Session, u.installed.Image, u.installed.Release, nil)
+func (u *upgradeRun) deployed(ctx context.Context, credentials string) (deploy.Installed, error) {
+	before := *u.installed
+	contents, err := pack.ReadPlugins(ctx, u.Session, before.Image, before.Release, nil)
 	if err != nil {
-		return spec.Deployed{}, err
+		return before, err
 	}
-	return spec.Deployed{Request: u.installed.Request, Origin: u.installed.Origin, Credentials: credentials,
-		Built: contents.Recipe}, nil
+	before.Credentials, before.Built = credentials, contents.Recipe
+	return before, nil
 }
 
 // DeployedScheduler returns the scheduler that is deployed with the spec's name, to run it on this

@@ -59,7 +59,7 @@ func Credentials(ctx context.Context, s *session.Session, name, namespace string
 	if err != nil {
 		return nil, err
 	}
-	owned, err := d.Applier.Owned(ctx, name, namespace)
+	owned, err := d.Cluster.Owned(ctx, name, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func RefreshCredentials(
 		return nil, err
 	}
 	if last := apply.LastDeployed(revisions); last != nil {
-		if r.current, err = r.deps.Ledger.ReadRevision(ctx, *last); err != nil {
+		if r.current, err = r.deps.Cluster.ReadRevision(ctx, *last); err != nil {
 			return nil, err
 		}
 	}

@@ -184,9 +184,10 @@ func PlanReleases(
 			return nil, err
 		}
 		spec := &r.Request.Spec
-		spec.Credentials, spec.Args, spec.RBAC.Rules = deploy.CredentialsServiceAccount, release.Args, release.Rules
-		spec.Configuration.File, spec.Configuration.Inline = "the release index", release.Configuration
-		spec.Extenders = nil // the index's configuration is complete
+		// The index was built with the file's configuration, extenders, flags and permissions.
+		spec.Configuration, spec.Extenders, spec.Args, spec.RBAC.Rules = v1alpha1.Configuration{}, nil, nil, nil
+		release.ApplyTo(spec)
+		spec.Credentials, spec.Configuration.File = deploy.CredentialsServiceAccount, "the release index"
 		for _, name := range release.Plugins {
 			r.Plugins = append(r.Plugins, profiles.Plugin{Name: name, Enable: []string{}})
 		}

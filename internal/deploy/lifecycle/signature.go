@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -29,19 +28,17 @@ func (r *request) keepRequirement(ctx context.Context, s *session.Session) error
 			return fmt.Errorf("read the required signature of %s: %w", r.Request.Name, err)
 		}
 	}
+	key, warning := deploy.KeepKey(image.RequireSignature, recorded)
+	if err != nil && key == "" {
+		warning = "the image needs no signature: --require-signature none lifts a recorded requirement that cannot be read"
+	}
 	switch {
-	case err != nil && image.RequireSignature == v1alpha1.NoSignature:
-		image.RequireSignature = ""
-		s.Warn("the image needs no signature: --require-signature none lifts a recorded requirement that cannot be read")
-	case image.RequireSignature == v1alpha1.NoSignature:
-		image.RequireSignature = ""
-		if recorded != "" {
-			s.Warn("the image needs no signature any more: --require-signature none lifts the recorded requirement")
-		}
-	case image.RequireSignature == "" && recorded != "":
-		image.RequireSignature = recorded
+	case warning != "":
+		s.Warn(warning)
+	case key != "" && image.RequireSignature == "":
 		s.Note("the image must be signed, as the deployed revision requires; --require-signature none lifts that")
 	}
+	image.RequireSignature = key
 	return nil
 }
 
@@ -95,10 +92,7 @@ func (r *request) requireImages() error {
 // leaveSignature records a required signature that is not verified, for a plan without a cluster.
 func (r *request) leaveSignature() error {
 	image := &r.Request.Spec.Image
-	if image.RequireSignature == v1alpha1.NoSignature {
-		image.RequireSignature = ""
-	}
-	if image.RequireSignature == "" {
+	if image.RequireSignature, _ = deploy.KeepKey(image.RequireSignature, ""); image.RequireSignature == "" {
 		return nil
 	}
 	_, id, err := pack.ParseKey([]byte(image.RequireSignature))

@@ -18,7 +18,7 @@ import (
 
 // recordedLedger has one deployed revision.
 type recordedLedger struct {
-	deploy.Ledger
+	deploy.Cluster
 	revision *apply.Revision
 }
 
@@ -63,7 +63,7 @@ func TestRequirementIsKeptUntilItIsLifted(t *testing.T) {
 		s := &session.Session{
 			Warn: func(text string) { message = "warning: " + text }, Note: func(text string) { message = "note: " + text },
 		}
-		r := &request{deps: deploy.Deps{Ledger: recordedLedger{revision: requiring(t, c.recorded)}}}
+		r := &request{deps: deploy.Deps{Cluster: recordedLedger{revision: requiring(t, c.recorded)}}}
 		r.Request = &v1alpha1.CustomScheduler{}
 		r.Request.Spec.Image.RequireSignature = c.wanted
 		if err := r.keepRequirement(t.Context(), s); err != nil {
@@ -100,7 +100,7 @@ func TestUnreadableRequirementIsRefusedUntilTheRequestSaysOne(t *testing.T) {
 	} {
 		for _, wanted := range []string{"", "b", v1alpha1.NoSignature} {
 			s := &session.Session{Warn: func(string) {}, Note: func(string) {}}
-			r := &request{deps: deploy.Deps{Ledger: recordedLedger{revision: c.revision}}}
+			r := &request{deps: deploy.Deps{Cluster: recordedLedger{revision: c.revision}}}
 			r.Request = &v1alpha1.CustomScheduler{}
 			r.Request.Name = "s"
 			image := &r.Request.Spec.Image

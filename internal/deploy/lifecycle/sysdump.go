@@ -196,13 +196,13 @@ func (d *dump) revisions(ctx context.Context) {
 // history writes the revisions of a scheduler or extender. It reads them one after the other,
 // twice: the values in all Secrets are known before anything is written.
 func (d *dump) history(ctx context.Context, namespace, name, where string) error {
-	revisions, err := d.deps.Ledger.Revisions(ctx, namespace, name)
+	revisions, err := d.deps.Cluster.Revisions(ctx, namespace, name)
 	if err != nil {
 		return err
 	}
 	entries, err := deploy.History(ctx, revisions, func(ctx context.Context, info apply.RevisionInfo) (*apply.Revision,
 		error) {
-		r, err := d.deps.Ledger.ReadRevision(ctx, info)
+		r, err := d.deps.Cluster.ReadRevision(ctx, info)
 		if err == nil {
 			for _, object := range r.Objects {
 				d.learnObject(object)
@@ -215,7 +215,7 @@ func (d *dump) history(ctx context.Context, namespace, name, where string) error
 	}
 	d.archive.JSON("revisions/"+where+"/history.json", entries)
 	for _, info := range revisions {
-		r, err := d.deps.Ledger.ReadRevision(ctx, info)
+		r, err := d.deps.Cluster.ReadRevision(ctx, info)
 		if err != nil {
 			return err
 		}

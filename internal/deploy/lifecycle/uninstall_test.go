@@ -10,19 +10,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
-	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // stuckCluster has a scheduler and an extender. The objects of stuck do not disappear when they are
 // deleted, as if their node were down.
 type stuckCluster struct {
-	deploy.Applier
-	deploy.Ledger
+	deploy.Cluster
 	stuck string
 }
 
@@ -67,7 +66,7 @@ func (s stuckCluster) Lock(ctx context.Context, _, _, _ string) (context.Context
 }
 
 func TestUninstallEndsWithItsTimeout(t *testing.T) {
-	list := []extenders.Options{{Call: profiles.Extender{Name: "extender"}, Namespace: "kube-system"}}
+	list := []extenders.Options{{Extender: v1alpha1.Extender{Name: "extender"}, Namespace: "kube-system"}}
 	all := func(ctx context.Context, deps deploy.Deps) (apply.ChangeSet, error) {
 		return uninstall(ctx, deps, "kube-system", "scheduler", list, time.Minute)
 	}
@@ -88,7 +87,7 @@ func TestUninstallEndsWithItsTimeout(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := stuckCluster{stuck: tc.stuck}
 				begin := time.Now()
-				_, err := tc.run(t.Context(), deploy.Deps{Applier: c, Ledger: c, Locker: c, Finder: c})
+				_, err := tc.run(t.Context(), deploy.Deps{Cluster: c})
 				if took := time.Since(begin); took != time.Minute || !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("it ended after %s with %v", took, err)
 				}
@@ -116,7 +115,7 @@ func (limitedCluster) Deployments(_ context.Context, ns string) ([]*unstructured
 func TestAnExtenderIsRemovedIfAllItsSchedulersAreKnown(t *testing.T) {
 	for owner, want := range map[string]error{"": errForbidden, "CustomScheduler/kube-system/s": nil} {
 		c := limitedCluster{}
-		_, err := extenders.Uninstall(t.Context(), deploy.Deps{Applier: c, Ledger: c, Locker: c, Finder: c, Owner: owner},
+		_, err := extenders.Uninstall(t.Context(), deploy.Deps{Cluster: c, Owner: owner},
 			extenders.UninstallOptions{Name: "extender", Namespace: "kube-system"})
 		if !errors.Is(err, want) {
 			t.Errorf("owner %q: got %v, want %v", owner, err, want)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
@@ -17,7 +16,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -75,8 +73,10 @@ type upgradeRun struct {
 	target    versions.Release
 	report    *Upgrade
 	// again deploys the scheduler at the new release, with an image that build makes unless it exists.
-	again *spec.Spec
-	build *pack.Request
+	// request is what plan planned.
+	again   *spec.Spec
+	build   *pack.Request
+	request *request
 	// gates are notes about feature gates that the target does not have.
 	gates []string
 }
@@ -113,7 +113,7 @@ func newUpgrade(ctx context.Context, s *session.Session, d deploy.Deps, o Upgrad
 // lastDeployed returns the scheduler's current revision.
 func (u *upgradeRun) lastDeployed(ctx context.Context) (*apply.Revision, error) {
 	sp := u.o.Spec
-	last, err := u.deps.Ledger.LastDeployed(ctx, sp.Namespace, sp.Name)
+	last, err := u.deps.Cluster.LastDeployed(ctx, sp.Namespace, sp.Name)
 	if err != nil || last != nil {
 		return last, err
 	}
@@ -134,7 +134,7 @@ func (u *upgradeRun) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.deps, r.Cluster = u.deps, u.info
+	r.deps, r.Cluster, u.request = u.deps, u.info, r
 	if err := r.readCredentials(ctx); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (u *upgradeRun) describeAgain(ctx context.Context) error {
 	if err == nil {
 		again, u.gates, err = again.FitGates(u.target)
 	}
-	own := err == nil && again.UsesOwnImage() && deploy.UsesOwnImage(u.installed.Request)
+	own := err == nil && again.UsesOwnImage() && u.installed.Request.Spec.UsesOwnImage()
 	if err != nil || own || u.o.Spec.GivenImage() != "" {
 		u.again = again
 		return err
@@ -276,26 +276,18 @@ func (u *upgradeRun) planConfirmed(ctx context.Context) error {
 	return u.plan(ctx)
 }
 
-// verifyTime is the time that the upgraded scheduler may take to bind a pod.
-const verifyTime = time.Minute
-
-// deploy deploys the scheduler at the target, in place of the revision that the plan was made from.
+// deploy deploys the scheduler at the target, in place of the revision that the plan was made from:
+// the planned request with the image, which exists now, and the cluster as it is after the build.
 func (u *upgradeRun) deploy(ctx context.Context) (*deploy.Outcome, error) {
-	r, err := prepare(ctx, u.Session, u.again)
-	if err != nil {
+	r := u.request
+	if err := r.inspect(ctx, u.Session); err != nil {
 		return nil, err
 	}
 	if err := r.requireImages(); err != nil {
 		return nil, err
 	}
 	r.Origin, r.Replaces, r.RunOptions = "upgrade from "+u.report.Release, u.revision, u.o.Deploy
-	r.Verify = func(ctx context.Context, plan *deploy.Plan) error {
-		_, err := verify.Scheduler(ctx, u.deps.Config, verify.Options{
-			Name: plan.Name, Namespace: plan.Namespace,
-			Timeout: min(cmp.Or(u.o.Deploy.Timeout, verifyTime), verifyTime), Log: u.Log,
-		})
-		return err
-	}
+	r.Verify = proof(r.deps, u.o.Deploy)
 	_, outcome, err := extenders.DeployScheduler(ctx, r.deps, r.SchedulerDeployment)
 	return outcome, err
 }

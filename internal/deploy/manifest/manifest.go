@@ -50,16 +50,16 @@ const (
 	credentialsDir = "/srv/kubernetes/credentials"
 )
 
-// Scheduler describes a second scheduler completely.
+// Scheduler describes a second scheduler completely. Its JSON omits the fields that a request has.
 type Scheduler struct {
 	// Name is the scheduler name and the name prefix of all objects; see [ValidateName]. Namespace
 	// holds the objects and defaults to kube-system.
-	Name, Namespace string
+	Name, Namespace string `json:"-"`
 	// Release is the Kubernetes release of the kube-scheduler in the image.
 	Release versions.Release
 	// Image is the image reference. An empty PullPolicy is the cluster's default.
 	Image      string
-	PullPolicy corev1.PullPolicy
+	PullPolicy corev1.PullPolicy `json:"-"`
 	// SignedBy identifies the key that must have signed the image. If it is empty, none is required.
 	SignedBy string `json:",omitempty"`
 	// Configuration is the rendered scheduler configuration. Its kubeconfig must be
@@ -77,7 +77,7 @@ type Scheduler struct {
 	Tolerations []corev1.Toleration
 	// PriorityClass is the pods' priority class, by default system-cluster-critical, or
 	// [v1alpha1.NoPriorityClass].
-	PriorityClass string `json:",omitempty"`
+	PriorityClass string `json:"-"`
 	// Replicas defaults to 1. More than one needs leader election.
 	Replicas int32
 	// Shortage is the number of replicas that have no node now; see [TolerateShortage].
@@ -86,9 +86,9 @@ type Scheduler struct {
 	Port int
 	// Args are additional flags, --name=value each. They override flags set by pmk-sched, except
 	// reserved flags, which are refused.
-	Args []string
+	Args []string `json:"-"`
 	// Resources of the container. The default is a request of 0.1 CPU.
-	Resources corev1.ResourceRequirements
+	Resources corev1.ResourceRequirements `json:"-"`
 	// AssignedUser leaves the pod's user and groups to the API server, as OpenShift assigns them in
 	// most namespaces.
 	AssignedUser bool `json:",omitempty"`
@@ -102,9 +102,9 @@ type Scheduler struct {
 	NoAuthenticationReader bool `json:",omitempty"`
 	// ExtenderClients are the client certificates for extenders, by the extender's name; they are
 	// mounted at [ExtenderClientPaths].
-	ExtenderClients map[string]ClientCertificate
+	ExtenderClients map[string]ClientCertificate `json:"-"`
 	// Wirings are extenders that pmk-sched deploys. The configuration calls them.
-	Wirings []Wiring `json:",omitempty"`
+	Wirings []Wiring `json:"-"`
 }
 
 // Objects returns every object for the scheduler in the order in which to apply them: the account

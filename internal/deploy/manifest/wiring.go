@@ -17,29 +17,26 @@ import (
 // Wiring is an extender that a scheduler calls: at a Service, or in the scheduler's own pod.
 type Wiring struct {
 	// Extender is its entry in the scheduler configuration. Name is the extender's name.
-	Extender profiles.Extender `json:"extender"`
+	Extender profiles.Extender
 	// Sidecar runs the extender in the scheduler's pod.
-	Sidecar *Sidecar `json:"sidecar,omitempty"`
+	Sidecar *Sidecar
 	// ClientSecret is the Secret with the client certificate for the extender. It is mounted into
 	// the scheduler's pod at [ClientDir].
-	ClientSecret string `json:"clientSecret,omitempty"`
-	// Alone is set if the extender was added separately and not by the file that the scheduler was
-	// deployed from. It stays when the scheduler is deployed again.
-	Alone bool `json:"alone,omitempty"`
+	ClientSecret string
 }
 
 // Sidecar is an extender in a scheduler's pod: it listens on loopback and uses the scheduler's
 // identity.
 type Sidecar struct {
-	Image      string            `json:"image"`
-	PullPolicy corev1.PullPolicy `json:"pullPolicy,omitempty"`
-	Policies   []Policy          `json:"policies"`
+	Image      string
+	PullPolicy corev1.PullPolicy
+	Policies   []Policy
 	// Rules are the additional RBAC rules that the policies need.
-	Rules []rbacv1.PolicyRule `json:"rules,omitempty"`
+	Rules []rbacv1.PolicyRule
 	// Port on 127.0.0.1.
-	Port int32 `json:"port"`
+	Port int32
 	// Resources of the container. The default is enough for 5,000 nodes.
-	Resources corev1.ResourceRequirements `json:"resources"`
+	Resources corev1.ResourceRequirements
 }
 
 const (

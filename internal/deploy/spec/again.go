@@ -16,14 +16,14 @@ import (
 // Again returns the spec that deploys a scheduler for another release. The receiver's file replaces
 // the recorded request, and the receiver's flags win over both. Credentials that pmk-sched chose
 // are kept. A release that reads no legacy Policy gets a configuration instead.
-func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (again *Spec, err error) {
+func (s *Spec) Again(before deploy.Installed, release string, readsPolicy bool) (again *Spec, err error) {
 	f, d := s.flags, s.file
 	f.Name, f.Namespace, f.Branch = s.Name, s.Namespace, release
 	if off := false; !readsPolicy {
 		f.PolicyConfigMap = &off
 	}
 	if f.File == "" && before.Request != nil {
-		if d, err = before.document(); err != nil {
+		if d, err = recordedDocument(before); err != nil {
 			return nil, err
 		}
 	}
@@ -33,8 +33,8 @@ func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (again *
 	if again, err = resolve(f, d); err != nil {
 		return nil, err
 	}
-	if before != (Deployed{}) {
-		again.again = before.origin()
+	if before.Request != nil {
+		again.again = cmp.Or(before.Origin, "the recorded request")
 	}
 	again.chosen = !deploy.IsChosen(d.Spec.Credentials) && s.flags.Credentials == ""
 	again.asked = asksForCredentials(s.flags, d)
@@ -92,12 +92,12 @@ func (s *Spec) WithSource(recorded *v1alpha1.Recipe) *Spec {
 // RequiresSignature reports whether the image must be signed: by the spec's key, or by the deployed
 // scheduler's key, which is recorded.
 func (s *Spec) RequiresSignature(recorded string) bool {
-	key := cmp.Or(s.request.Spec.Image.RequireSignature, recorded)
-	return key != "" && key != v1alpha1.NoSignature
+	key, _ := deploy.KeepKey(s.request.Spec.Image.RequireSignature, recorded)
+	return key != ""
 }
 
 // UsesOwnImage reports whether the scheduler gets the release's own image.
-func (s *Spec) UsesOwnImage() bool { return deploy.UsesOwnImage(s.request) }
+func (s *Spec) UsesOwnImage() bool { return s.request.Spec.UsesOwnImage() }
 
 // ImageOfFile reports whether the file names the image by its release, so that each release and
 // each plugin set has its own tag.

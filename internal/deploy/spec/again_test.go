@@ -86,7 +86,7 @@ func deployed(t *testing.T, f Flags) (*v1alpha1.CustomScheduler, deploy.Facts) {
 }
 
 // again returns the input of the plan of an upgrade to v1.25.4 with the given flags.
-func again(t *testing.T, f Flags, before Deployed) (*v1alpha1.CustomScheduler, deploy.Facts) {
+func again(t *testing.T, f Flags, before deploy.Installed) (*v1alpha1.CustomScheduler, deploy.Facts) {
 	t.Helper()
 	s, err := Read(f)
 	if err != nil {
@@ -109,7 +109,7 @@ func TestRecordedRequestNeedsNoFile(t *testing.T) {
 	if err := os.RemoveAll(filepath.Dir(file)); err != nil {
 		t.Fatal(err)
 	}
-	got, second := again(t, Flags{Name: "n", CacheDir: t.TempDir()}, Deployed{Request: want.DeepCopy()})
+	got, second := again(t, Flags{Name: "n", CacheDir: t.TempDir()}, deploy.Installed{Request: want.DeepCopy()})
 	if diff := cmp.Diff(first, second,
 		cmpopts.IgnoreFields(deploy.Facts{}, "Now", "Branch", "Image", "Recorded")); diff != "" {
 		t.Errorf("facts (-first +second):\n%s", diff)
@@ -136,13 +136,12 @@ func TestPermissionsOfARequestOutOfAClusterAreConfirmed(t *testing.T) {
 	file := described(t)
 	for name, tc := range map[string]struct {
 		flags  Flags
-		before Deployed
+		before deploy.Installed
 		want   bool
 	}{
-		"a revision":                 {Flags{Name: "n"}, Deployed{Request: recorded}, true},
-		"a file of the user":         {Flags{File: file}, Deployed{Request: recorded}, false},
-		"an object of a controller":  {Flags{Name: "n"}, Deployed{Request: recorded, OfController: true}, false},
-		"a revision without request": {Flags{Name: "n"}, Deployed{}, false},
+		"a revision":                 {Flags{Name: "n"}, deploy.Installed{Request: recorded}, true},
+		"a file of the user":         {Flags{File: file}, deploy.Installed{Request: recorded}, false},
+		"a revision without request": {Flags{Name: "n"}, deploy.Installed{}, false},
 	} {
 		if _, facts := again(t, tc.flags, tc.before); facts.Recorded != tc.want {
 			t.Errorf("%s: got %t, want %t", name, facts.Recorded, tc.want)
@@ -152,11 +151,19 @@ func TestPermissionsOfARequestOutOfAClusterAreConfirmed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, _, err = s.Keep(Deployed{Request: recorded}); err != nil {
+	if s, _, err = s.Keep(deploy.Installed{Request: recorded}); err != nil {
 		t.Fatal(err)
 	}
 	if _, facts, err := s.Scheduler(); err != nil || !facts.Recorded {
 		t.Errorf("kept settings: %t, %v", facts.Recorded, err)
+	}
+	object := recorded.DeepCopy()
+	object.Name, object.Spec.Image.Reference = "n", "localhost/s:v1"
+	if s, err = Of(Flags{Version: "v9", CacheDir: t.TempDir()}, object, "an object"); err != nil {
+		t.Fatal(err)
+	}
+	if _, facts, err := s.Scheduler(); err != nil || facts.Recorded {
+		t.Errorf("an object of the controller: %t, %v", facts.Recorded, err)
 	}
 }
 
@@ -171,7 +178,7 @@ func TestRecordedPluginsAreUnpackedOnAnotherMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second one finds the sources of the first
-		again, err := s.Again(Deployed{Request: recorded}, "v1.25.4", false)
+		again, err := s.Again(deploy.Installed{Request: recorded}, "v1.25.4", false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +210,7 @@ func TestFlagsAndFilesOfAnUpgradeWinOverTheRecordedRequest(t *testing.T) {
 		"a flag":     {Flags{Name: "n", Preset: "spread"}, "spread", 2},
 		"a file":     {Flags{File: file, CacheDir: t.TempDir()}, "", 3},
 	} {
-		got, _ := again(t, tt.flags, Deployed{Request: recorded})
+		got, _ := again(t, tt.flags, deploy.Installed{Request: recorded})
 		if preset, _, _ := deploy.Configuration(got); preset != tt.preset || got.Spec.Replicas != tt.replicas {
 			t.Errorf("%s: preset %q, %d replicas", name, preset, got.Spec.Replicas)
 		}
@@ -216,7 +223,7 @@ func TestPinnedFieldsOfAFileAreReported(t *testing.T) {
 	for name, f := range map[string]Flags{"the file": {File: file}, "the recorded request": {Name: "n"}} {
 		s, err := Read(f)
 		if err == nil {
-			s, err = s.Again(Deployed{Request: recorded}, "v1.25.4", false)
+			s, err = s.Again(deploy.Installed{Request: recorded}, "v1.25.4", false)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -236,7 +243,7 @@ func TestPolicyBecomesAConfigurationWhereNoReleaseReadsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	recorded, _ := deployed(t, Flags{Name: "n", Image: "i", Config: config, PolicyConfigMap: &on})
-	got, _ := again(t, Flags{Name: "n"}, Deployed{Request: recorded})
+	got, _ := again(t, Flags{Name: "n"}, deploy.Installed{Request: recorded})
 	if c := got.Spec.Configuration; c.PolicyConfigMap || c.Inline != "kind: Policy\n" {
 		t.Errorf("PolicyConfigMap %t, configuration %q", c.PolicyConfigMap, c.Inline)
 	}
@@ -246,12 +253,13 @@ func TestPolicyBecomesAConfigurationWhereNoReleaseReadsIt(t *testing.T) {
 // as a choice of the user.
 func TestCredentialsThatWereChosenAreKept(t *testing.T) {
 	recorded, _ := deployed(t, Flags{Name: "n", Image: "i"})
-	got, facts := again(t, Flags{Name: "n"}, Deployed{Request: recorded, Credentials: deploy.CredentialsServiceAccount})
+	got, facts := again(t, Flags{Name: "n"},
+		deploy.Installed{Request: recorded, Credentials: deploy.CredentialsServiceAccount})
 	if facts.Credentials != deploy.CredentialsServiceAccount || got.Spec.Credentials != "" {
 		t.Errorf("credentials %q, recorded %q", facts.Credentials, got.Spec.Credentials)
 	}
 	recorded, _ = deployed(t, Flags{Name: "n", Image: "i", Credentials: deploy.CredentialsHostPath})
-	got, facts = again(t, Flags{Name: "n"}, Deployed{Request: recorded, Credentials: deploy.CredentialsHostPath})
+	got, facts = again(t, Flags{Name: "n"}, deploy.Installed{Request: recorded, Credentials: deploy.CredentialsHostPath})
 	if facts.Credentials != deploy.CredentialsHostPath || got.Spec.Credentials != deploy.CredentialsHostPath {
 		t.Errorf("credentials %q, recorded %q", facts.Credentials, got.Spec.Credentials)
 	}

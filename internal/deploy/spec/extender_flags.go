@@ -3,7 +3,6 @@ package spec
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,25 +53,40 @@ func (s *Spec) Extender(f ExtenderFlags) (extenders.Options, error) {
 	if s.flags.File != "" {
 		return s.extenderOfFile(f)
 	}
-	o := extenders.Options{
-		Call:      profiles.Extender{Name: s.flags.Name, Weight: 1, HTTPTimeout: profiles.DefaultExtenderTimeout},
-		Namespace: s.Namespace, Image: cmp.Or(f.Image, s.extenderImage()), Sidecar: f.Sidecar,
+	e, err := f.extender(s.flags.Name)
+	if err != nil {
+		return extenders.Options{}, err
 	}
-	o.Call.FilterVerb, o.Call.PrioritizeVerb = extenders.VerbFilter, extenders.VerbPrioritize
+	return s.extenderOptions(e)
+}
+
+// extender returns the flags as an entry in spec.extenders.
+func (f ExtenderFlags) extender(name string) (e v1alpha1.Extender, err error) {
+	e = v1alpha1.Extender{
+		Name: name, Image: f.Image, Sidecar: f.Sidecar, HTTPTimeout: v1alpha1.Duration(profiles.DefaultExtenderTimeout),
+	}
 	if f.Replicas != nil {
-		if o.Replicas = *f.Replicas; o.Replicas < 1 {
-			return o, problem.Invalidf("leave it out for 2", "invalid --replicas %d: must be at least 1", o.Replicas)
+		if *f.Replicas < 1 {
+			return e, problem.Invalidf("leave it out for 2", "invalid --replicas %d: must be at least 1", *f.Replicas)
 		}
+		e.Replicas = v1alpha1.AutoInt(*f.Replicas)
 	}
-	var err error
-	if o.Call.Ignorable, err = parseIgnorable(f.Ignorable); err != nil {
-		return o, err
+	if e.Ignorable, err = parseIgnorable(f.Ignorable); err != nil {
+		return e, err
 	}
-	if o.Policies, err = f.policies(o.Call.Name); err != nil {
-		return o, err
+	policies, err := f.policies(name)
+	for _, p := range policies {
+		policy := v1alpha1.Policy{Name: p.Name, Weight: p.Weight}
+		if len(p.Args) > 0 {
+			args, err := yaml.Marshal(p.Args)
+			if err != nil {
+				return e, fmt.Errorf("extender %s: write the arguments of policy %s: %w", name, p.Name, err)
+			}
+			policy.Args = v1alpha1.Document(args)
+		}
+		e.Policies = append(e.Policies, policy)
 	}
-	o = s.completeExtender(o)
-	return o, o.Validate()
+	return e, err
 }
 
 // extenderOfFile returns the extender for --name in the file; without --name the only one.
@@ -94,13 +108,14 @@ func (s *Spec) extenderOfFile(f ExtenderFlags) (extenders.Options, error) {
 		"%s has no extender %q that pmk-sched deploys", s.flags.File, s.flags.Name)
 }
 
-// extenderOptions returns the extender for an entry in spec.extenders.
+// extenderOptions returns the options for an entry in spec.extenders.
 func (s *Spec) extenderOptions(e v1alpha1.Extender) (extenders.Options, error) {
 	o := extenders.Options{
-		Call: deploy.CallOf(e), Namespace: s.Namespace, Image: cmp.Or(e.Image, s.extenderImage()), PullPolicy: e.PullPolicy,
-		Sidecar: e.Sidecar, Port: int(e.Port), Replicas: int(e.Replicas), NodeSelector: maps.Clone(e.NodeSelector),
+		Extender: e, Namespace: s.Namespace, Rules: policyRules(), PluginRules: slices.Clone(s.request.Spec.RBAC.Rules),
+		Tolerations: s.request.Spec.PodTolerations(), PriorityClass: s.request.Spec.PriorityClassName,
+		Version: s.flags.Version, Now: time.Now(),
 	}
-	o.Call.EnableHTTPS, o.Call.TLS = false, nil
+	o.Image = cmp.Or(e.Image, s.extenderImage())
 	if e.EnableHTTPS != nil && *e.EnableHTTPS == e.Sidecar {
 		return o, problem.Invalidf("remove enableHTTPS",
 			"extender %s: pmk-sched deploys a Service with HTTPS, and a sidecar without", e.Name)
@@ -109,39 +124,13 @@ func (s *Spec) extenderOptions(e v1alpha1.Extender) (extenders.Options, error) {
 		return o, problem.Invalidf("remove tlsConfig, or set ca: auto",
 			"extender %s: pmk-sched creates the certificates of an extender that it deploys", e.Name)
 	}
-	if e.FilterVerb+e.PrioritizeVerb+e.PreemptVerb+e.BindVerb == "" {
-		o.Call.FilterVerb, o.Call.PrioritizeVerb = extenders.VerbFilter, extenders.VerbPrioritize
-	}
-	if o.Call.PrioritizeVerb != "" {
-		o.Call.Weight = cmp.Or(o.Call.Weight, 1)
-	}
-	for verb, path := range map[string]string{extenders.VerbFilter: e.FilterVerb,
-		extenders.VerbPrioritize: e.PrioritizeVerb, extenders.VerbPreempt: e.PreemptVerb, extenders.VerbBind: e.BindVerb} {
+	for verb, path := range map[string]string{deploy.VerbFilter: e.FilterVerb, deploy.VerbPrioritize: e.PrioritizeVerb,
+		deploy.VerbPreempt: e.PreemptVerb, deploy.VerbBind: e.BindVerb} {
 		if path != "" && path != verb {
 			return o, problem.Invalidf("write "+verb, "extender %s: pmk-extender does not serve %q", e.Name, path)
 		}
 	}
-	for _, p := range e.Policies {
-		policy := manifest.Policy{Name: p.Name, Weight: p.Weight}
-		if err := yaml.Unmarshal([]byte(p.Args), &policy.Args); err != nil {
-			return o, problem.Invalidf("", "extender %s: the arguments of policy %s must be a mapping", e.Name, p.Name)
-		}
-		o.Policies = append(o.Policies, policy)
-	}
-	o.PluginRules = slices.Clone(s.request.Spec.RBAC.Rules)
-	o = s.completeExtender(o)
 	return o, o.Validate()
-}
-
-// completeExtender adds the options that are the same for every extender.
-func (s *Spec) completeExtender(o extenders.Options) extenders.Options {
-	o.Rules, o.Version, o.Now = policyRules(), s.flags.Version, time.Now()
-	o.Tolerations, o.PriorityClass = s.request.Spec.PodTolerations(), s.request.Spec.PriorityClassName
-	if o.Call.NodeCacheCapable == nil { // pmk-extender has a cache of nodes
-		cached := true
-		o.Call.NodeCacheCapable = &cached
-	}
-	return o
 }
 
 // extenderImage is the image that `build extender` makes by default. A tag cannot have a

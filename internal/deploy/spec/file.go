@@ -13,6 +13,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/handmade"
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
 // document is pmk-sched.yaml, or a revision's recorded request.
@@ -26,11 +29,13 @@ type document struct {
 	// absent reports whether there is neither a file nor a recorded request.
 	absent bool
 	// local is set for pmk-sched.yaml, and where there is no file: the user names files on this
-	// machine. Every other document comes from a cluster, see [Deployed], from origin. built is
-	// [Deployed.Built].
+	// machine. Every other document comes from a cluster, see [deploy.Installed], from origin.
+	// built is [deploy.Installed.Built].
 	local  bool
 	origin string
 	built  *v1alpha1.Recipe
+	// notes say what was read if the file is not pmk-sched.yaml alone.
+	notes []string
 	// confirmed is set for a document from a cluster whose permissions need no confirmation.
 	confirmed bool
 }
@@ -65,15 +70,68 @@ func readDocument(flag, name string, stdin io.Reader) (*document, error) {
 
 // parseDocument decodes and validates a file.
 func parseDocument(name string, text []byte) (*document, error) {
-	parsed, err := v1alpha1.Decode(text)
+	d := &document{local: true}
+	err := d.parse(name, text)
 	if err == nil {
-		err = parsed.Validate()
+		err = d.Validate()
 	}
 	if err != nil {
 		return nil, problem.Invalidf("", "read %s: %w", name, err)
 	}
-	return &document{CustomScheduler: parsed, local: true}, nil
+	return d, nil
 }
+
+// parse reads pmk-sched.yaml, also among other objects, or the manifests of a scheduler that was
+// set up without pmk-sched.
+func (d *document) parse(name string, text []byte) (err error) {
+	own, others := findOwn(text)
+	if own != nil {
+		text = own
+		d.notes = others
+	}
+	d.CustomScheduler, err = v1alpha1.Decode(text)
+	if err == nil || own != nil {
+		return err
+	}
+	found, wrong := handmade.Read(name, text)
+	if wrong != nil {
+		return wrong
+	}
+	if found == nil {
+		return err
+	}
+	d.CustomScheduler = found.Request
+	for _, i := range found.Items {
+		if i.Action != handmade.Kept {
+			d.notes = append(d.notes, fmt.Sprintf("%s: %s: %s", i.Action, i.Subject, i.Detail))
+		}
+	}
+	return nil
+}
+
+// findOwn returns the document of the only CustomScheduler in a source, at its lines, and notes
+// about the other objects. It returns nil if there is none, or several.
+func findOwn(text []byte) (own []byte, notes []string) {
+	parts, _ := schema.Parts(text)
+	for _, part := range parts {
+		for _, o := range part.Objects {
+			switch {
+			case node.Text(o, "kind") != v1alpha1.Kind:
+				notes = append(notes, "not read: "+strings.TrimSpace(node.Text(o, "kind")+" "+node.Text(o, "metadata", "name")))
+			case own != nil:
+				return nil, nil
+			case len(part.Objects) == 1:
+				own = part.Text
+			default:
+				own, _ = schema.Encode(o)
+			}
+		}
+	}
+	return own, notes
+}
+
+// Notes says what was read from the file if it is not pmk-sched.yaml alone.
+func (s *Spec) Notes() []string { return s.file.notes }
 
 // Request returns the request that a revision records, with the contents of the files that it
 // names, and with complete paths.

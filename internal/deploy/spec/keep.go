@@ -30,11 +30,11 @@ func (s *Spec) KeepsImages() bool { return s.keepImages }
 // Keep returns the spec with a deployed scheduler's settings where no flag says otherwise, and the
 // names of the settings that the spec alone would not have. The image and the sources are not kept:
 // an image records its own sources.
-func (s *Spec) Keep(deployed Deployed) (kept *Spec, settings []string, err error) {
+func (s *Spec) Keep(deployed deploy.Installed) (kept *Spec, settings []string, err error) {
 	r := deployed.Request.DeepCopy()
 	r.Spec.Source, r.Spec.Image = v1alpha1.Source{}, v1alpha1.Image{PullPolicy: r.Spec.Image.PullPolicy}
 	deployed.Request = r
-	d, err := deployed.document()
+	d, err := recordedDocument(deployed)
 	if err != nil {
 		return nil, nil, err
 	}

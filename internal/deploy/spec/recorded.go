@@ -7,32 +7,24 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
-// Deployed is a deployed scheduler's record. It comes from a cluster, where others may write it:
-// files on this machine are not read for it. The zero value is no record.
-type Deployed struct {
-	// Request is the request that the scheduler was deployed for. It is nil if it is unknown.
-	Request *v1alpha1.CustomScheduler
-	// Origin is the source of the request, such as "revision 3 of my-scheduler".
-	Origin string
-	// Credentials are the credentials that deploy chose.
-	Credentials string
-	// Built is the recipe with which this machine built the deployed image, or nil: this machine's
-	// user named its sources and bases.
-	Built *v1alpha1.Recipe
-	// OfController is set for the controller's objects. It asks no one, and grants no permissions that
-	// it does not have.
-	OfController bool
+// Of returns the spec for a request from origin that names no file. Nobody is asked to confirm its
+// permissions: the controller grants none that it does not have, and a user who takes a scheduler
+// over has seen them.
+func Of(f Flags, request *v1alpha1.CustomScheduler, origin string) (*Spec, error) {
+	d, err := recordedDocument(deploy.Installed{Request: request, Origin: origin})
+	if err != nil {
+		return nil, err
+	}
+	d.confirmed = true
+	return resolve(f, d)
 }
 
-// origin returns the record's name in messages.
-func (r Deployed) origin() string { return cmp.Or(r.Origin, "the recorded request") }
-
-// document returns the request as a document that names no file.
-func (r Deployed) document() (*document, error) {
-	d := &document{CustomScheduler: r.Request.DeepCopy(), origin: r.origin(), built: r.Built,
-		confirmed: r.OfController}
+// recordedDocument returns a deployed scheduler's request as a document that names no file.
+func recordedDocument(r deploy.Installed) (*document, error) {
+	d := &document{CustomScheduler: r.Request.DeepCopy(), origin: cmp.Or(r.Origin, "the recorded request"), built: r.Built}
 	if err := d.ValidateRecorded(); err != nil {
 		return nil, problem.Invalidf(giveFile, "%s: %w", d.origin, err)
 	}

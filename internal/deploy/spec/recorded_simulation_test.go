@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -42,7 +43,7 @@ func TestASimulatedRecordNamesNoFileInItsConfiguration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, err := Read(Flags{Name: "n"})
 			if err == nil {
-				s, err = s.Again(Deployed{Request: &v1alpha1.CustomScheduler{Spec: c.spec}}, "v1.24.3", false)
+				s, err = s.Again(deploy.Installed{Request: &v1alpha1.CustomScheduler{Spec: c.spec}}, "v1.24.3", false)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -83,7 +84,8 @@ func TestAFileMadeOfARecordNamesNoFileOfThisMachine(t *testing.T) {
 	}
 	s, err := Read(Flags{Name: "n"})
 	if err == nil {
-		s, err = s.Again(Deployed{Request: recorded, Built: &v1alpha1.Recipe{From: "/home/me/kubernetes"}}, "v1.25.4", false)
+		s, err = s.Again(deploy.Installed{Request: recorded, Built: &v1alpha1.Recipe{From: "/home/me/kubernetes"}},
+			"v1.25.4", false)
 	}
 	if err != nil {
 		t.Fatal(err)

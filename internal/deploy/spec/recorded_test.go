@@ -9,6 +9,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
 // machine writes files that a command could read for whoever writes a record.
@@ -103,7 +104,7 @@ func buildAgain(t *testing.T, f Flags, recorded *v1alpha1.CustomScheduler) error
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err = s.Again(Deployed{Request: recorded}, "v1.25.4", false); err != nil {
+	if s, err = s.Again(deploy.Installed{Request: recorded}, "v1.25.4", false); err != nil {
 		return err
 	}
 	request, _, err := s.WithImage("localhost/s:v1").Scheduler()
@@ -141,7 +142,7 @@ func TestAnUpgradeBuildsAsThisMachineBuiltTheDeployedImage(t *testing.T) {
 		"nothing":              {v1alpha1.Recipe{}, v1alpha1.Recipe{Busybox: file("busybox")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := Deployed{Request: recorded.DeepCopy(), Built: &c.built}
+			before := deploy.Installed{Request: recorded.DeepCopy(), Built: &c.built}
 			c.recorded.Complete(&before.Request.Spec)
 			s, err := Read(Flags{Name: "n"})
 			if err == nil {
@@ -174,7 +175,7 @@ func TestTheBaseOfARecordIsNotADirectory(t *testing.T) {
 	recorded.Spec.Image.Base = "layout"
 	s, err := Read(Flags{Name: "n"})
 	if err == nil {
-		s, err = s.Again(Deployed{Request: recorded}, "v1.25.4", false)
+		s, err = s.Again(deploy.Installed{Request: recorded}, "v1.25.4", false)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +209,7 @@ func TestKeptSettingsReadNoFile(t *testing.T) {
 	recorded.Spec.Source.Plugins = []v1alpha1.Plugin{{Path: file("private@v1")}} // too large to record
 	recorded.Spec.Image.RequireSignature = file("cosign.pub")
 	recorded.Spec.Replicas = 2
-	kept, _, err := s.Keep(Deployed{Request: recorded})
+	kept, _, err := s.Keep(deploy.Installed{Request: recorded})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func TestKeptSettingsReadNoFile(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	recorded.Spec.Configuration.File = file("config.yaml")
-	if _, _, err := s.Keep(Deployed{Request: recorded, Origin: "revision 3 of n"}); err == nil ||
+	if _, _, err := s.Keep(deploy.Installed{Request: recorded, Origin: "revision 3 of n"}); err == nil ||
 		!strings.Contains(err.Error(), "revision 3 of n: spec.configuration.file names a file") {
 		t.Errorf("got %v", err)
 	}

@@ -37,7 +37,7 @@ func (s *Spec) Simulation(with, imports []string) (pack.Scheduler, error) {
 		return r, err
 	}
 	for _, e := range deployed {
-		r.Deployed = append(r.Deployed, e.Call)
+		r.Deployed = append(r.Deployed, deploy.CallOf(e.Extender))
 	}
 	if r.From, err = s.file.from(source.From); err != nil {
 		return r, err

@@ -10,6 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
 // The cluster has recorded everything that the user has not named: nothing of it is built under a
@@ -71,7 +72,8 @@ func TestWhatTheUserHasToConfirm(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			before := Deployed{Request: &v1alpha1.CustomScheduler{Spec: c.record}, Origin: "revision 3 of s", Built: c.built}
+			before := deploy.Installed{Request: &v1alpha1.CustomScheduler{Spec: c.record}, Origin: "revision 3 of s",
+				Built: c.built}
 			s, err := Read(f)
 			if err == nil {
 				s, err = s.Again(before, "v1.25.4", false)

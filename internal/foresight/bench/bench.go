@@ -1,5 +1,5 @@
-// Package bench computes schedulers' speed: how many pods a second each binds, how long an attempt
-// takes, and which plugins take the time. It does no I/O.
+// Package bench measures schedulers' speed: how many pods a second each binds, how long an attempt
+// takes, and which plugins take the time.
 package bench
 
 import (

@@ -3,6 +3,7 @@ package policytest
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/expect"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
@@ -22,26 +22,19 @@ import (
 // with a probability of 0.3 %.
 const mostRuns = 5
 
-// engine runs simulations and keeps their results.
+// engine runs simulations and keeps them with their results.
 type engine struct {
 	s       *session.Session
-	servers *simulate.Servers
+	runs    *simulate.Runs
 	timeout time.Duration
-	// programs by scheduler and release.
-	programs map[string]simulate.Programs
-	results  []*repeated
+	kept    map[simulation]*simulate.Simulation
 }
 
-// repeated is a simulation that may run several times.
-type repeated struct {
-	world     *world
-	scheduler string
-	steps     string
-	runs      []*report.Report
+// simulation identifies a simulation in a run of tests.
+type simulation struct {
+	world            *world
+	scheduler, steps string
 }
-
-// forget removes the results, which no later test needs.
-func (e *engine) forget() { e.results = nil }
 
 // run runs a test on a cluster at a release.
 func (e *engine) run(ctx context.Context, r Request, t *test, w *world, branch string) (*Result, error) {
@@ -49,7 +42,7 @@ func (e *engine) run(ctx context.Context, r Request, t *test, w *world, branch s
 	if err != nil {
 		return nil, err
 	}
-	if err := e.servers.Start(ctx, own, w); err != nil {
+	if err := e.runs.Start(ctx, own, w); err != nil {
 		return nil, err
 	}
 	begin := time.Now()
@@ -60,17 +53,17 @@ func (e *engine) run(ctx context.Context, r Request, t *test, w *world, branch s
 		if err != nil {
 			return nil, fmt.Errorf("at %s: %w", result.Release, err)
 		}
-		var outcome expect.Outcome
+		var outcome Outcome
 		if x.SameAs == nil {
-			outcome = expect.Check(x, first[0])
+			outcome = check(x, first[0])
 		} else {
 			var notes []string
 			if outcome, notes, err = e.compare(ctx, r, t, i, w, own); err != nil {
-				return nil, fmt.Errorf("compare with %s: %w", expect.Baseline(x.SameAs), err)
+				return nil, fmt.Errorf("compare with %s: %w", baselineName(x.SameAs), err)
 			}
 			for _, note := range notes {
 				if !slices.Contains(first[0].Notes, note) {
-					result.Notes = append(result.Notes, expect.Baseline(x.SameAs)+": "+note)
+					result.Notes = append(result.Notes, baselineName(x.SameAs)+": "+note)
 				}
 			}
 		}
@@ -87,34 +80,21 @@ func (e *engine) run(ctx context.Context, r Request, t *test, w *world, branch s
 // release.
 func (e *engine) compile(
 	ctx context.Context, scheduler pack.Scheduler, w *world, branch string,
-) (simulate.Programs, error) {
+) (p simulate.Programs, err error) {
 	scheduler.Branch = cmp.Or(branch, pack.BranchAuto)
 	if w.Header.Release == "" && w.name == "" {
-		var err error
 		if scheduler.Branch, err = clusterRelease(e.s, branch); err != nil {
-			return simulate.Programs{}, err
+			return p, err
 		}
 	}
-	release, err := simulate.ReleaseOf(ctx, e.s, scheduler.Branch, w.Header)
-	if err != nil {
-		return simulate.Programs{}, err
-	}
-	key := strings.Join([]string{release.String(), scheduler.Source, scheduler.Configuration.Preset}, "\x00")
-	if p, ok := e.programs[key]; ok {
-		return p, nil
-	}
-	p, err := simulate.Compile(ctx, e.s, scheduler, w.Header)
-	if err == nil {
-		e.programs[key] = p
-	}
-	return p, err
+	return e.runs.Compile(ctx, e.s, scheduler, w.Header)
 }
 
 // compare compares the scheduler with another, and returns the other's notes. It repeats the
 // simulations while pods differ.
 func (e *engine) compare(
 	ctx context.Context, r Request, t *test, index int, w *world, own simulate.Programs,
-) (outcome expect.Outcome, notes []string, err error) {
+) (outcome Outcome, notes []string, err error) {
 	x := &t.Expect[index]
 	scheduler, err := t.baseline(r, x.SameAs)
 	if err != nil {
@@ -133,7 +113,7 @@ func (e *engine) compare(
 		if err != nil {
 			return outcome, nil, err
 		}
-		if outcome := expect.Same(x, ours, theirs); outcome.Met || n == mostRuns {
+		if outcome := same(x, ours, theirs); outcome.Met || n == mostRuns {
 			return outcome, theirs[0].Notes, nil
 		}
 	}
@@ -143,33 +123,21 @@ func (e *engine) compare(
 func (e *engine) simulate(
 	ctx context.Context, w *world, p simulate.Programs, steps []scenario.Step, n int,
 ) ([]*report.Report, error) {
-	key, err := keyOf(steps)
+	text, err := json.Marshal(steps)
 	if err != nil {
 		return nil, err
 	}
-	scheduler := strings.Join([]string{p.Scheduler.Release.String(), p.Scheduler.Program, p.Scheduler.Request.Source,
-		p.Scheduler.Request.Configuration.Preset}, "\x00")
-	at := slices.IndexFunc(e.results, func(r *repeated) bool {
-		return r.world == w && r.steps == key && r.scheduler == scheduler
-	})
-	if at < 0 {
-		at, e.results = len(e.results), append(e.results, &repeated{world: w, scheduler: scheduler, steps: key})
-	}
-	found := e.results[at]
-	for len(found.runs) < n {
+	key := simulation{world: w, steps: string(text), scheduler: strings.Join([]string{p.Scheduler.Release.String(),
+		p.Scheduler.Program, p.Scheduler.Request.Source, p.Scheduler.Request.Configuration.Preset}, "\x00")}
+	if e.kept[key] == nil {
 		scenarios, err := simulate.Script{Steps: steps}.Read(ctx)
 		if err != nil {
 			return nil, err
 		}
-		m := simulate.Simulation{Scenarios: scenarios, Snapshot: w.Snapshot, Timeout: e.timeout, Undecided: true,
-			Before: w.before}
-		result, err := m.Run(ctx, e.servers, p)
-		if err != nil {
-			return nil, err
-		}
-		found.runs = append(found.runs, result)
+		e.kept[key] = &simulate.Simulation{Programs: p, Scenarios: scenarios, Snapshot: w.Snapshot, Timeout: e.timeout,
+			Undecided: true, Observer: w.observer}
 	}
-	return found.runs[:n], nil
+	return e.runs.Results(ctx, e.kept[key], n)
 }
 
 // baseline returns the scheduler in sameAs.

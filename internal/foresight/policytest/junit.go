@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/pmk-sched/pmk-sched/internal/foresight/expect"
 )
 
 // junitSuites is a report in JUnit's format, with the elements and attributes that GitLab
@@ -75,7 +73,7 @@ func WriteJUnit(w io.Writer, results []Result) error {
 // mostFailures limits an expectation's pods and nodes that a report lists.
 const mostFailures = 100
 
-func failures(o expect.Outcome) string {
+func failures(o Outcome) string {
 	var b strings.Builder
 	for i, f := range o.Failures {
 		if i == mostFailures {

@@ -17,7 +17,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/expect"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
@@ -49,9 +48,9 @@ type Result struct {
 	Snapshot string `json:"snapshot,omitempty"`
 	Release  string `json:"release"`
 	// Seconds of the simulations that this test needed and no earlier one.
-	Seconds      float64          `json:"seconds"`
-	Expectations []expect.Outcome `json:"expectations"`
-	Notes        []string         `json:"notes,omitempty"`
+	Seconds      float64   `json:"seconds"`
+	Expectations []Outcome `json:"expectations"`
+	Notes        []string  `json:"notes,omitempty"`
 }
 
 // Watched returns the files and directories that the result depends on: local plugins, the
@@ -131,7 +130,7 @@ func Run(ctx context.Context, s *session.Session, servers *simulate.Servers, r R
 		}
 		worlds = opened
 	}
-	e := &engine{s: s, servers: servers, timeout: r.Timeout, programs: map[string]simulate.Programs{}}
+	e := &engine{s: s, runs: simulate.NewRuns(servers), timeout: r.Timeout, kept: map[simulation]*simulate.Simulation{}}
 	var results []Result
 	for _, snapshot := range worlds {
 		for _, branch := range branchesOr(r.Branches, r.Scheduler.Branch) {
@@ -147,7 +146,7 @@ func Run(ctx context.Context, s *session.Session, servers *simulate.Servers, r R
 				results = append(results, *result)
 			}
 		}
-		e.forget()
+		clear(e.kept) // no later test needs the results
 	}
 	return results, nil
 }

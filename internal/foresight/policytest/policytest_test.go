@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/expect"
 )
 
 const head = "apiVersion: pmk-sched.io/v1alpha1\nkind: SchedulingTest\n"
@@ -65,16 +64,16 @@ func TestTestsOfADirectory(t *testing.T) {
 }
 
 func TestJUnitHasTheFailures(t *testing.T) {
-	var many []expect.Failure
+	var many []Failure
 	for range mostFailures + 2 {
-		many = append(many, expect.Failure{Node: "n", Got: "full"})
+		many = append(many, Failure{Node: "n", Got: "full"})
 	}
 	var b strings.Builder
 	err := WriteJUnit(&b, []Result{{Test: "p/a.yaml", Snapshot: "s.tar.gz", Release: "v1.24.3", Seconds: 1.5,
-		Notes: []string{"a note"}, Expectations: []expect.Outcome{
+		Notes: []string{"a note"}, Expectations: []Outcome{
 			{Name: "good", Met: true},
-			{Name: "bad", Expected: "<1>", Got: "2", Failures: []expect.Failure{{Pod: "shop/web", Got: "on node a"}}},
-		}}, {Test: "b.yaml", Release: "v1.24.3", Expectations: []expect.Outcome{{Name: "many", Failures: many}}}})
+			{Name: "bad", Expected: "<1>", Got: "2", Failures: []Failure{{Pod: "shop/web", Got: "on node a"}}},
+		}}, {Test: "b.yaml", Release: "v1.24.3", Expectations: []Outcome{{Name: "many", Failures: many}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,17 +2,16 @@ package policytest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -24,9 +23,20 @@ import (
 type world struct {
 	name string
 	*capture.Snapshot
-	// before is called before the scheduler starts. It may be nil.
-	before func(ctx context.Context, cfg *rest.Config) error
-	notes  []string
+	// observer follows the runs.
+	observer simulate.Observer
+	notes    []string
+}
+
+// creator creates the objects of a test that are not of a snapshot's kinds.
+type creator struct {
+	simulate.Unobserved
+	objects []map[string]any
+}
+
+// Loaded creates them.
+func (c creator) Loaded(ctx context.Context, r *simulate.Run) error {
+	return load.Others(ctx, r.Config(), c.objects)
 }
 
 // openSnapshots opens the snapshots in a request. The returned function closes them.
@@ -195,13 +205,7 @@ func readTest(ctx context.Context, file string) (*test, error) {
 	t.own = &world{
 		Snapshot: &capture.Snapshot{Header: &snapshot.Header{Consistent: true}, Objects: objects},
 		notes:    append(notes, objects.Notes...),
-		before:   func(ctx context.Context, cfg *rest.Config) error { return load.Others(ctx, cfg, objects.Others) },
+		observer: creator{objects: objects.Others},
 	}
 	return t, nil
-}
-
-// keyOf identifies steps.
-func keyOf(steps []scenario.Step) (string, error) {
-	text, err := json.Marshal(steps)
-	return string(text), err
 }

@@ -9,7 +9,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/kubelet"
 )
 
 // Budget is a PodDisruptionBudget.
@@ -57,7 +58,7 @@ const (
 )
 
 // budgetRows returns the budgets, and adds their names to the workloads that they select.
-func (c *Cluster) budgetRows(classes []Class, workloads []Workload) []Budget {
+func (c *cluster) budgetRows(classes []Class, workloads []Workload) []Budget {
 	rows := []Budget{}
 	index := map[workloadKey]int{}
 	for i := range workloads {
@@ -88,7 +89,7 @@ func (c *Cluster) budgetRows(classes []Class, workloads []Workload) []Budget {
 }
 
 // selected returns a budget's running pods.
-func (c *Cluster) selected(b *policyv1.PodDisruptionBudget) []*pod {
+func (c *cluster) selected(b *policyv1.PodDisruptionBudget) []*pod {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	none := c.emptySelectsNone[b.Namespace+"/"+b.Name] && selector != nil && selector.Empty()
 	if err != nil || none { // the API server refuses malformed selectors
@@ -170,32 +171,10 @@ func (b *Budget) addProblems(pdb *policyv1.PodDisruptionBudget, overlapping, loo
 		b.add(Overridden, "pods of %s may evict %d of its pods: a scheduler prefers other victims, and violates the budget if "+
 			"there are none", strings.Join(b.EvictedBy, ", "), b.Exposed)
 	}
-	if loose > 0 && NeedsScale(&pdb.Spec) {
+	if loose > 0 && kubelet.NeedsScale(&pdb.Spec) {
 		b.add(Uncontrolled, "%d pods have no controller with a scale: with maxUnavailable or a percentage the budget allows "+
 			"no disruption", loose)
 	}
-}
-
-// NeedsScale reports whether a rule's number of allowed disruptions depends on the controllers'
-// scale (getExpectedPodCount in pkg/controller/disruption/disruption.go).
-func NeedsScale(rule *policyv1.PodDisruptionBudgetSpec) bool {
-	return rule.MaxUnavailable != nil || rule.MinAvailable != nil && rule.MinAvailable.Type == intstr.String
-}
-
-// Desired returns how many of the expected pods a rule keeps ready (getExpectedPodCount in
-// pkg/controller/disruption/disruption.go).
-func Desired(rule *policyv1.PodDisruptionBudgetSpec, expected int) int {
-	scaled := func(value *intstr.IntOrString) int {
-		n, _ := intstr.GetScaledValueFromIntOrPercent(value, expected, true) // the API server refuses others
-		return n
-	}
-	switch {
-	case rule.MaxUnavailable != nil:
-		return max(expected-scaled(rule.MaxUnavailable), 0)
-	case rule.MinAvailable != nil:
-		return scaled(rule.MinAvailable)
-	}
-	return 1 // by default
 }
 
 // ruleOf returns a budget's rule as text, and how many disruptions it allows. Without a status that
@@ -216,7 +195,9 @@ func ruleOf(b *policyv1.PodDisruptionBudget, pods int) (rule string, allowed int
 }
 
 // most returns how many disruptions a budget allows if all its pods are ready.
-func most(b *policyv1.PodDisruptionBudget, pods int) int { return max(pods-Desired(&b.Spec, pods), 0) }
+func most(b *policyv1.PodDisruptionBudget, pods int) int {
+	return max(pods-kubelet.Desired(&b.Spec, pods), 0)
+}
 
 // neverAllows returns why a budget allows no disruption even if all its pods are ready. It is empty
 // if it can allow one.

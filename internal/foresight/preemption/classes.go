@@ -11,7 +11,7 @@ import (
 )
 
 // classRows returns the classes with their pods, and who evicts whom.
-func (c *Cluster) classRows() []Class {
+func (c *cluster) classRows() []Class {
 	rows := c.classNames()
 	for i := range c.pods {
 		p := &c.pods[i]
@@ -31,7 +31,7 @@ func (c *Cluster) classRows() []Class {
 
 // classNames returns the cluster's classes, classes that only pods name, and [NoClass] if pods have
 // none.
-func (c *Cluster) classNames() []Class {
+func (c *cluster) classNames() []Class {
 	rows := []Class{}
 	for i := range c.classes {
 		rows = append(rows, newClass(&c.classes[i]))
@@ -56,7 +56,7 @@ func newClass(class *schedulingv1.PriorityClass) Class {
 
 // relate sets which classes a class may evict, and which evict it. A pod counts with its own
 // priority, which differs from its class's value if the class was created again.
-func (c *Cluster) relate(row *Class, rows []Class) {
+func (c *cluster) relate(row *Class, rows []Class) {
 	victims := map[string]bool{}
 	var own []int32 // priorities of its running pods
 	for i := range c.pods {
@@ -97,7 +97,7 @@ func evictors(rows []Class, priority int32) []string {
 // system is the name prefix for classes that each cluster has.
 const system = "system-"
 
-func (c *Cluster) classProblems(row *Class, rows []Class) []string {
+func (c *cluster) classProblems(row *Class, rows []Class) []string {
 	var problems []string
 	exists := slices.ContainsFunc(c.classes, func(class schedulingv1.PriorityClass) bool { return class.Name == row.Name })
 	if row.Name != NoClass && !exists {
@@ -148,7 +148,7 @@ func (w *Workload) key() workloadKey {
 }
 
 // workloads groups the pods by their owners.
-func (c *Cluster) workloads(classes []Class) []Workload {
+func (c *cluster) workloads(classes []Class) []Workload {
 	index, all := map[workloadKey]int{}, []Workload{}
 	for i := range c.pods {
 		p := &c.pods[i]

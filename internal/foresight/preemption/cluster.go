@@ -11,8 +11,8 @@ import (
 	componentresource "k8s.io/component-helpers/resource"
 )
 
-// Cluster collects the objects that decide about evictions. The zero value is empty.
-type Cluster struct {
+// cluster collects the objects that decide about evictions. The zero value is empty.
+type cluster struct {
 	classes []schedulingv1.PriorityClass
 	pods    []pod
 	// owners are ReplicaSets' controllers, by namespace and name.
@@ -40,11 +40,11 @@ type pod struct {
 func (p *pod) key() string   { return p.namespace + "/" + p.name }
 func (p *pod) running() bool { return p.node != "" }
 
-// AddClass adds a PriorityClass.
-func (c *Cluster) AddClass(class *schedulingv1.PriorityClass) { c.classes = append(c.classes, *class) }
+// addClass adds a PriorityClass.
+func (c *cluster) addClass(class *schedulingv1.PriorityClass) { c.classes = append(c.classes, *class) }
 
-// AddReplicaSet adds a ReplicaSet: its pods belong to its Deployment.
-func (c *Cluster) AddReplicaSet(meta *metav1.ObjectMeta) {
+// addReplicaSet adds a ReplicaSet: its pods belong to its Deployment.
+func (c *cluster) addReplicaSet(meta *metav1.ObjectMeta) {
 	owner := metav1.GetControllerOf(meta)
 	if owner == nil || owner.Kind != "Deployment" {
 		return
@@ -55,8 +55,8 @@ func (c *Cluster) AddReplicaSet(meta *metav1.ObjectMeta) {
 	c.owners[meta.Namespace+"/"+meta.Name] = owner.Name
 }
 
-// AddBudget adds a PodDisruptionBudget. beta is set if it was read as policy/v1beta1.
-func (c *Cluster) AddBudget(budget *policyv1.PodDisruptionBudget, beta bool) {
+// addBudget adds a PodDisruptionBudget. beta is set if it was read as policy/v1beta1.
+func (c *cluster) addBudget(budget *policyv1.PodDisruptionBudget, beta bool) {
 	c.budgets = append(c.budgets, *budget)
 	if beta {
 		if c.emptySelectsNone == nil {
@@ -66,8 +66,8 @@ func (c *Cluster) AddBudget(budget *policyv1.PodDisruptionBudget, beta bool) {
 	}
 }
 
-// AddPod adds a pod, unless it has finished.
-func (c *Cluster) AddPod(p *corev1.Pod) {
+// addPod adds a pod, unless it has finished.
+func (c *cluster) addPod(p *corev1.Pod) {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return
 	}
@@ -88,7 +88,7 @@ func (c *Cluster) AddPod(p *corev1.Pod) {
 }
 
 // resolve replaces ReplicaSets by their Deployments.
-func (c *Cluster) resolve() {
+func (c *cluster) resolve() {
 	for i := range c.pods {
 		p := &c.pods[i]
 		if deployment := c.owners[p.namespace+"/"+p.owner]; p.kind == "ReplicaSet" && deployment != "" {
@@ -100,8 +100,8 @@ func (c *Cluster) resolve() {
 // mostNamespaces is the greatest number of namespaces that are compared with each other.
 const mostNamespaces = 200
 
-// Analyze returns the result without landings.
-func (c *Cluster) Analyze() *Result {
+// analyze returns the result without landings.
+func (c *cluster) analyze() *Result {
 	c.resolve()
 	r := &Result{Classes: c.classRows(), Namespaces: []Namespace{}, Landings: []Landing{}, Unknown: unknown()}
 	r.Workloads = c.workloads(r.Classes)
@@ -126,7 +126,7 @@ func unknown() []string {
 	}
 }
 
-func (c *Cluster) namespaces() []string {
+func (c *cluster) namespaces() []string {
 	names := make([]string, 0, len(c.pods))
 	for i := range c.pods {
 		names = append(names, c.pods[i].namespace)
@@ -136,7 +136,7 @@ func (c *Cluster) namespaces() []string {
 }
 
 // compareNamespaces returns the namespaces with pods that today's pods may evict.
-func (c *Cluster) compareNamespaces(names []string) []Namespace {
+func (c *cluster) compareNamespaces(names []string) []Namespace {
 	type strongest struct {
 		priority int32
 		class    string
@@ -176,8 +176,8 @@ func (c *Cluster) compareNamespaces(names []string) []Namespace {
 	return all
 }
 
-// Victim describes a pod that a scheduler evicted, by namespace and name.
-func (c *Cluster) Victim(namespace, name, node string, budgets []Budget) Victim {
+// victim describes a pod that a scheduler evicted, by namespace and name.
+func (c *cluster) victim(namespace, name, node string, budgets []Budget) Victim {
 	v := Victim{Namespace: namespace, Name: name, Node: node, Class: NoClass}
 	at := slices.IndexFunc(c.pods, func(p pod) bool { return p.namespace == namespace && p.name == name })
 	if at < 0 {

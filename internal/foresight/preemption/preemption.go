@@ -1,14 +1,12 @@
 // Package preemption answers which pods can be evicted for which others: priority classes and their
 // pods, the workloads that a class may evict, and PodDisruptionBudgets that do not protect their
-// pods. Package simulate adds the node on which a pod in each class lands, which only a scheduler
-// can decide.
+// pods. A simulation adds the node on which a pod in each class lands, which only a scheduler can
+// decide.
 //
 // The rules are those in the plugin DefaultPreemption: a pod may evict every pod with lower
 // priority, unless its preemptionPolicy is Never
 // (pkg/scheduler/framework/plugins/defaultpreemption). It prefers victims without a budget that
 // would be violated, and violates budgets if no node has other victims.
-//
-// The package does no I/O.
 package preemption
 
 // Result describes who can evict whom in a cluster.
@@ -107,7 +105,7 @@ type Landing struct {
 	Evicted []Victim `json:"evicted"`
 }
 
-// Victim is a pod that makes room for another.
+// victim is a pod that makes room for another.
 type Victim struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`

@@ -29,37 +29,37 @@ func newPod(namespace, name, app, class string, priority int32, cpu string) *cor
 	return p
 }
 
-func newCluster() *Cluster {
-	c := &Cluster{}
+func newCluster() *cluster {
+	c := &cluster{}
 	for name, value := range map[string]int32{"high": 1000, "patient": 500, "low": 10, "twin": 10} {
 		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}
 		if name == "patient" {
 			class.PreemptionPolicy = ptr(corev1.PreemptNever)
 		}
-		c.AddClass(class)
+		c.addClass(class)
 	}
 	for _, app := range []string{"web", "job"} {
-		c.AddReplicaSet(&metav1.ObjectMeta{Namespace: "shop", Name: app + "-5d4f",
+		c.addReplicaSet(&metav1.ObjectMeta{Namespace: "shop", Name: app + "-5d4f",
 			OwnerReferences: []metav1.OwnerReference{{Kind: "Deployment", Name: app, Controller: ptr(true)}}})
 	}
-	c.AddPod(newPod("shop", "web-1", "web", "high", 1000, "1"))
-	c.AddPod(newPod("shop", "web-2", "web", "high", 900, "3")) // of the class before it was created again
+	c.addPod(newPod("shop", "web-1", "web", "high", 1000, "1"))
+	c.addPod(newPod("shop", "web-2", "web", "high", 900, "3")) // of the class before it was created again
 	waiting := newPod("shop", "wait", "", "patient", 500, "1")
 	waiting.Spec.NodeName, waiting.Spec.PreemptionPolicy = "", ptr(corev1.PreemptNever)
-	c.AddPod(waiting)
-	c.AddPod(newPod("batch", "job-1", "job", "low", 10, "2"))
-	c.AddPod(newPod("batch", "job-2", "job", "low", 10, "2"))
+	c.addPod(waiting)
+	c.addPod(newPod("batch", "job-1", "job", "low", 10, "2"))
+	c.addPod(newPod("batch", "job-2", "job", "low", 10, "2"))
 	leaving := newPod("batch", "leaving", "", "", 0, "2")
 	leaving.DeletionTimestamp = &metav1.Time{}
-	c.AddPod(leaving)
+	c.addPod(leaving)
 	done := newPod("batch", "done", "", "low", 10, "2")
 	done.Status.Phase = corev1.PodSucceeded
-	c.AddPod(done)
+	c.addPod(done)
 	return c
 }
 
 func TestClassesEvictPodsOfLowerPriority(t *testing.T) {
-	got := newCluster().Analyze().Classes
+	got := newCluster().analyze().Classes
 	want := []Class{
 		{Name: "high", Value: 1000, Running: 2, Evicts: []string{"high", "low"}, EvictsPods: 3, EvictedBy: []string{"high"},
 			Problems: []string{"1 pods have another priority than 1000, the value of the class today"}},
@@ -76,7 +76,7 @@ func TestClassesEvictPodsOfLowerPriority(t *testing.T) {
 }
 
 func TestWorkloadsAndNamespacesNameTheirEvictors(t *testing.T) {
-	r := newCluster().Analyze()
+	r := newCluster().analyze()
 	workloads := []Workload{
 		{Namespace: "batch", Kind: "Pod", Name: "leaving", Class: NoClass, Running: 1,
 			EvictedBy: []string{"high", "low", "twin"}},
@@ -132,9 +132,9 @@ func TestBudgetsThatDoNotHold(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster()
-			c.AddBudget(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: "budget"},
+			c.addBudget(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: "budget"},
 				Spec: tc.spec, Status: tc.status}, tc.beta)
-			got := c.Analyze().Budgets[0]
+			got := c.analyze().Budgets[0]
 			if got.Rule != tc.rule || got.Allowed != tc.allowed || kinds(got) != tc.want {
 				t.Errorf("got %s, %d allowed, %s; want %s, %d, %s", got.Rule, got.Allowed, kinds(got), tc.rule, tc.allowed,
 					tc.want)
@@ -152,14 +152,14 @@ func kinds(b Budget) string {
 }
 
 func TestPodsWithSeveralBudgetsOrWithoutAController(t *testing.T) {
-	c := &Cluster{}
-	c.AddPod(newPod("shop", "alone", "", "", 0, "1"))
+	c := &cluster{}
+	c.addPod(newPod("shop", "alone", "", "", 0, "1"))
 	for _, name := range []string{"first", "second"} {
-		c.AddBudget(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		c.addBudget(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
 			Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{},
 				MaxUnavailable: ptr(intstr.FromInt32(1))}}, false)
 	}
-	r := c.Analyze()
+	r := c.analyze()
 	if got := kinds(r.Budgets[0]); got != "Overlaps Uncontrolled" ||
 		!strings.Contains(r.Budgets[0].Problems[0].Text, "1 pods have second too") {
 		t.Errorf("got %+v", r.Budgets[0])
@@ -171,53 +171,34 @@ func TestPodsWithSeveralBudgetsOrWithoutAController(t *testing.T) {
 
 func TestVictimsInSpiteOfABudget(t *testing.T) {
 	c := newCluster()
-	c.AddBudget(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "batch", Name: "all"},
+	c.addBudget(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "batch", Name: "all"},
 		Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{},
 			MinAvailable: ptr(intstr.FromString("100%"))}}, false)
-	r := c.Analyze()
+	r := c.analyze()
 	want := Victim{Namespace: "batch", Name: "job-1", Node: "n", Class: "low", Priority: 10, Violated: []string{"all"}}
-	if diff := cmp.Diff(want, c.Victim("batch", "job-1", "n", r.Budgets)); diff != "" {
+	if diff := cmp.Diff(want, c.victim("batch", "job-1", "n", r.Budgets)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestTypicalRequests(t *testing.T) {
-	c := &Cluster{}
-	c.AddPod(newPod("shop", "a", "web", "high", 1, "1"))
-	c.AddPod(newPod("shop", "b", "web", "high", 1, "3"))
+	c := &cluster{}
+	c.addPod(newPod("shop", "a", "web", "high", 1, "1"))
+	c.addPod(newPod("shop", "b", "web", "high", 1, "3"))
 	large := newPod("shop", "c", "web", "high", 1, "40")
 	large.Spec.Containers[0].Resources.Requests["example.com/gpu"] = resource.MustParse("8")
-	c.AddPod(large)
+	c.addPod(large)
 	resized := newPod("shop", "d", "web", "high", 1, "1") // to 1 CPU, which its node has not done yet
 	resized.Spec.Containers[0].Name = "c"
 	resized.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", AllocatedResources: corev1.ResourceList{
 		"cpu": resource.MustParse("4")}, Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{
 		"cpu": resource.MustParse("4")}}}}
-	c.AddPod(resized)
+	c.addPod(resized)
 	for class, want := range map[string]int{"high": 4, "unused": 0} {
-		requests, pods := c.Requests(class)
+		requests, pods := c.requests(class)
 		cpu := requests[corev1.ResourceCPU]
 		if pods != want || cpu.String() != "4" || len(requests) != 1 {
 			t.Errorf("class %s: %d pods, %v", class, pods, requests)
-		}
-	}
-}
-
-// The disruption controller rounds percentages up (GetScaledValueFromIntOrPercent with roundUp in
-// pkg/controller/disruption/disruption.go).
-func TestPercentagesOfABudgetAreRoundedUp(t *testing.T) {
-	for name, c := range map[string]struct {
-		rule           policyv1.PodDisruptionBudgetSpec
-		expected, want int
-	}{
-		"minAvailable, half of 3":   {policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromString("50%"))}, 3, 2},
-		"minAvailable, all of 3":    {policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromString("100%"))}, 3, 3},
-		"maxUnavailable, half of 3": {policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromString("50%"))}, 3, 1},
-		"maxUnavailable, 4 of 3":    {policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(4))}, 3, 0},
-		"without a rule":            {policyv1.PodDisruptionBudgetSpec{}, 3, 1},
-	} {
-		if got := Desired(&c.rule, c.expected); got != c.want {
-			t.Errorf("%s: got %d, want %d", name, got, c.want)
 		}
 	}
 }

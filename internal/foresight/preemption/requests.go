@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Requests returns the requests of a class's typical pod: the median for each resource that at
+// requests returns the requests of a class's typical pod: the median for each resource that at
 // least half its pods request. pods is the number of its pods. If it is 0, the requests are typical
 // for all pods without a DaemonSet.
-func (c *Cluster) Requests(class string) (requests corev1.ResourceList, pods int) {
+func (c *cluster) requests(class string) (requests corev1.ResourceList, pods int) {
 	var all []corev1.ResourceList
 	for i := range c.pods {
 		if c.pods[i].class == class {

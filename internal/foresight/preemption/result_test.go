@@ -18,7 +18,7 @@ import (
 )
 
 // pod adds a pod of an owner, such as "Job a".
-func (c *Cluster) pod(namespace, name, owner, class string, priority int32, change ...func(*corev1.Pod)) {
+func (c *cluster) pod(namespace, name, owner, class string, priority int32, change ...func(*corev1.Pod)) {
 	p := newPod(namespace, name, "", class, priority, "1")
 	if kind, of, ok := strings.Cut(owner, " "); ok {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: of, Controller: ptr(true)}}
@@ -26,7 +26,7 @@ func (c *Cluster) pod(namespace, name, owner, class string, priority int32, chan
 	for _, do := range change {
 		do(p)
 	}
-	c.AddPod(p)
+	c.addPod(p)
 }
 
 func app(name string) func(*corev1.Pod) {
@@ -40,8 +40,8 @@ func never(p *corev1.Pod) { p.Spec.PreemptionPolicy = ptr(corev1.PreemptNever) }
 func leaving(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }
 
 // richCluster has every relation of classes, workloads, namespaces and budgets.
-func richCluster() *Cluster {
-	c := &Cluster{}
+func richCluster() *cluster {
+	c := &cluster{}
 	for _, class := range []schedulingv1.PriorityClass{
 		{ObjectMeta: metav1.ObjectMeta{Name: "unused"}, Value: 7},
 		{ObjectMeta: metav1.ObjectMeta{Name: "zero"}},
@@ -52,10 +52,10 @@ func richCluster() *Cluster {
 		{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 1000},
 		{ObjectMeta: metav1.ObjectMeta{Name: "system-cluster-critical"}, Value: 2000000000},
 	} {
-		c.AddClass(&class)
+		c.addClass(&class)
 	}
 	replicaSet := func(name string, owners ...metav1.OwnerReference) {
-		c.AddReplicaSet(&metav1.ObjectMeta{Namespace: "a", Name: name, OwnerReferences: owners})
+		c.addReplicaSet(&metav1.ObjectMeta{Namespace: "a", Name: name, OwnerReferences: owners})
 	}
 	replicaSet("web-1", metav1.OwnerReference{Kind: "Deployment", Name: "web", Controller: ptr(true)})
 	replicaSet("api-1", metav1.OwnerReference{Kind: "Deployment", Name: "api", Controller: ptr(true)})
@@ -91,7 +91,7 @@ func richCluster() *Cluster {
 	budget := func(
 		namespace, name string, spec policyv1.PodDisruptionBudgetSpec, status policyv1.PodDisruptionBudgetStatus, beta bool,
 	) {
-		c.AddBudget(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec,
+		c.addBudget(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec,
 			Status: status}, beta)
 	}
 	labels := func(name string) *metav1.LabelSelector {
@@ -119,7 +119,7 @@ func richCluster() *Cluster {
 }
 
 func TestWhoCanEvictWhom(t *testing.T) {
-	r := richCluster().Analyze()
+	r := richCluster().analyze()
 	r.Unknown = nil
 	text, err := yaml.Marshal(r)
 	if err != nil {
@@ -130,11 +130,11 @@ func TestWhoCanEvictWhom(t *testing.T) {
 
 func TestNamespacesAreComparedIfThereAreNotTooMany(t *testing.T) {
 	for n, compared := range map[int]bool{200: true, 201: false} {
-		c := &Cluster{}
+		c := &cluster{}
 		for i := range n {
 			c.pod(fmt.Sprintf("n%03d", i), "p", "", "", int32(i))
 		}
-		r := c.Analyze()
+		r := c.analyze()
 		if (len(r.Namespaces) == n-1) != compared || (len(r.Notes) == 0) != compared || r.Namespaces == nil {
 			t.Errorf("%d namespaces: %d compared, notes %q", n, len(r.Namespaces), r.Notes)
 		}
@@ -144,7 +144,7 @@ func TestNamespacesAreComparedIfThereAreNotTooMany(t *testing.T) {
 // A victim violates the budgets of its namespace that select it and allow no disruption.
 func TestVictimsAndTheirBudgets(t *testing.T) {
 	c := richCluster()
-	budgets := c.Analyze().Budgets
+	budgets := c.analyze().Budgets
 	for _, want := range []Victim{
 		{Namespace: "c", Name: "patient", Node: "x", Class: "patient", Priority: 500, Violated: []string{"fixed"}},
 		{Namespace: "c", Name: "strict", Node: "x", Class: "patient", Priority: 450},
@@ -154,7 +154,7 @@ func TestVictimsAndTheirBudgets(t *testing.T) {
 		{Namespace: "b", Name: "patient", Node: "x", Class: NoClass},
 		{Namespace: "b", Name: "loose", Node: "x", Class: NoClass, Violated: []string{"loose"}},
 	} {
-		if diff := cmp.Diff(want, c.Victim(want.Namespace, want.Name, "x", budgets)); diff != "" {
+		if diff := cmp.Diff(want, c.victim(want.Namespace, want.Name, "x", budgets)); diff != "" {
 			t.Errorf("%s/%s (-want +got):\n%s", want.Namespace, want.Name, diff)
 		}
 	}
@@ -163,7 +163,7 @@ func TestVictimsAndTheirBudgets(t *testing.T) {
 // Pods of DaemonSets and static pods are not typical of a class without pods. A resource that fewer
 // than half of the pods request, or none of it, is left out.
 func TestRequestsOfClassesWithoutPods(t *testing.T) {
-	c := &Cluster{}
+	c := &cluster{}
 	with := func(list corev1.ResourceList) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list }
 	}
@@ -182,7 +182,7 @@ func TestRequestsOfClassesWithoutPods(t *testing.T) {
 		"agents": {`{"cpu":"64","gpu":"1"}`, 2}, "unused": {`{"cpu":"3","disk":"2"}`, 0},
 		"low": {`{"cpu":"4","gpu":"1"}`, 2}, "high": {`{"cpu":"3","disk":"2"}`, 2},
 	} {
-		requests, pods := c.Requests(class)
+		requests, pods := c.requests(class)
 		text, err := yaml.Marshal(requests)
 		if err == nil {
 			text, err = yaml.YAMLToJSON(text)
@@ -191,7 +191,7 @@ func TestRequestsOfClassesWithoutPods(t *testing.T) {
 			t.Errorf("class %s: %d pods, %s, %v", class, pods, text, err)
 		}
 	}
-	if requests, pods := (&Cluster{}).Requests(""); len(requests) != 0 || pods != 0 {
+	if requests, pods := (&cluster{}).requests(""); len(requests) != 0 || pods != 0 {
 		t.Errorf("without pods: %v, %d", requests, pods)
 	}
 }

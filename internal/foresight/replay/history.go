@@ -1,7 +1,3 @@
-// Package replay evaluates cluster recordings in virtual time: the lives of pods, the order of
-// recorded changes and pod ends, and a cluster's use over time.
-//
-// The package does no I/O.
 package replay
 
 import (

@@ -6,25 +6,19 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
 // loadCopies creates the scenario's copies of snapshot objects.
-func (r *run) loadCopies(ctx context.Context) error {
-	if r.o.Scenario.Copies == nil {
+func (r *Run) loadCopies(ctx context.Context) error {
+	if r.Options.Scenario.Copies == nil {
 		return nil
 	}
-	copies, notes := r.o.Scenario.Copies(r.templates)
-	r.report.Notes = append(r.report.Notes, notes...)
+	copies, notes := r.Options.Scenario.Copies(r.templates)
+	r.Report.Notes = append(r.Report.Notes, notes...)
 	for _, c := range copies {
 		switch c.Kind.Name {
 		case "Node":
@@ -33,19 +27,19 @@ func (r *run) loadCopies(ctx context.Context) error {
 			r.addedPods++
 			c.Fields = scenario.MarkCreated(c.Fields)
 		}
-		if err := r.loader.Add(ctx, c.Kind, c.Version, c.Fields); err != nil {
+		if err := r.Loader.Add(ctx, c.Kind, c.Version, c.Fields); err != nil {
 			return err
 		}
 	}
-	return r.loader.Wait(ctx)
+	return r.Loader.Wait(ctx)
 }
 
 // loadAdded creates the objects that the scenario adds, and enqueues its workloads' pods.
-func (r *run) loadAdded(ctx context.Context) error {
+func (r *Run) loadAdded(ctx context.Context) error {
 	if err := r.loadCopies(ctx); err != nil {
 		return err
 	}
-	for _, o := range slices.Concat(r.o.external, r.o.Scenario.Objects) {
+	for _, o := range slices.Concat(r.Options.external, r.Options.Scenario.Objects) {
 		if o.Kind.External {
 			r.addCustom(o.Kind, o.Fields)
 			continue
@@ -74,13 +68,13 @@ func (r *run) loadAdded(ctx context.Context) error {
 			return err
 		}
 	}
-	for i := range r.o.Scenario.Workloads {
-		if err := r.devices.templates.Check(&r.o.Scenario.Workloads[i]); err != nil {
+	for i := range r.Options.Scenario.Workloads {
+		if err := r.devices.templates.Check(&r.Options.Scenario.Workloads[i]); err != nil {
 			return err
 		}
 	}
 	number := 0
-	for index := range r.o.Scenario.Count {
+	for index := range r.Options.Scenario.Count {
 		for _, replica := range r.nextCopy() {
 			refused, err := r.prepare(ctx, &replica)
 			if err != nil {
@@ -101,11 +95,11 @@ func (r *run) loadAdded(ctx context.Context) error {
 }
 
 // nextCopy returns the pods in all workloads' next copy.
-func (r *run) nextCopy() []scenario.Replica {
+func (r *Run) nextCopy() []scenario.Replica {
 	var all []scenario.Replica
-	for i := range r.o.Scenario.Workloads {
+	for i := range r.Options.Scenario.Workloads {
 		var replicas []scenario.Replica
-		replicas, r.next[i] = r.o.Scenario.Workloads[i].Copy(r.next[i],
+		replicas, r.next[i] = r.Options.Scenario.Workloads[i].Copy(r.next[i],
 			func(key string) bool { return r.pods[key] }, r.devices.templates)
 		all = append(all, replicas...)
 	}
@@ -114,13 +108,13 @@ func (r *run) nextCopy() []scenario.Replica {
 
 // prepare makes a pod as the API server creates it, and creates its claims. refused is the reason
 // why the API server would not create the pod or a claim.
-func (r *run) prepare(ctx context.Context, replica *scenario.Replica) (refused string, err error) {
+func (r *Run) prepare(ctx context.Context, replica *scenario.Replica) (refused string, err error) {
 	pods, version := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
 	if replica.Pod, refused, err = r.create(ctx, pods, version, replica.Pod); err != nil || refused != "" {
 		return refused, err
 	}
 	for _, claim := range replica.Claims {
-		err := r.loader.Create(ctx, claim.Kind, claim.Version, claim.Fields)
+		err := r.Loader.Create(ctx, claim.Kind, claim.Version, claim.Fields)
 		var refusal *load.RefusedError
 		switch {
 		case errors.As(err, &refusal):
@@ -130,196 +124,4 @@ func (r *run) prepare(ctx context.Context, replica *scenario.Replica) (refused s
 		}
 	}
 	return "", nil
-}
-
-// mostCopies limits the copies that are tried at the same time.
-const mostCopies = 128
-
-// fill adds copies of the workloads until a pod does not fit. It creates several copies at once. If
-// a pod does not fit although pods in later copies do, fill removes its copy and the later ones and
-// continues with one copy at a time, so that the answer is the same as if the scheduler got one
-// copy after the other.
-func (r *run) fill(ctx context.Context, s *scheduler) error {
-	f := filling{r: r, s: s, decided: len(r.waiting)}
-	var err error
-	if f.kube, err = kubernetes.NewForConfig(r.server.Config()); err != nil {
-		return err
-	}
-	c := &report.Capacity{}
-	r.report.Capacity = c
-	for _, w := range r.o.Scenario.Workloads {
-		c.PodsPerCopy += w.Replicas
-	}
-	if incomplete := r.unplacedCopies(); len(incomplete) > 0 {
-		c.Copies = r.o.Scenario.Count - len(incomplete)
-		first := slices.MinFunc(r.report.Unplaced, func(a, b report.Unplaced) int {
-			return r.copies[a.Namespace+"/"+a.Name] - r.copies[b.Namespace+"/"+b.Name]
-		})
-		c.Stop = &first
-		return nil
-	}
-	c.Copies = r.o.Scenario.Count
-	for size := 1; c.More < r.o.Scenario.Limit && c.Stop == nil; {
-		size = min(size, mostCopies, r.o.Scenario.Limit-c.More)
-		fit, stop, certain, err := f.try(ctx, size)
-		if errors.Is(err, context.DeadlineExceeded) {
-			r.note("more copies may fit: the time of --timeout was over")
-			break
-		}
-		if err != nil {
-			return err
-		}
-		c.More += fit
-		switch {
-		case stop == nil:
-			size *= 2
-		case certain:
-			c.Stop = stop
-		default:
-			size = 1
-		}
-	}
-	c.Copies += c.More
-	c.Limited = c.Stop == nil
-	return nil
-}
-
-// unplacedCopies returns the copies that have a pod without a node.
-func (r *run) unplacedCopies() map[int]bool {
-	incomplete := map[int]bool{}
-	for _, u := range r.report.Unplaced {
-		if index, ok := r.copies[u.Namespace+"/"+u.Name]; ok {
-			incomplete[index] = true
-		}
-	}
-	return incomplete
-}
-
-// filling adds copies that do not evict others.
-type filling struct {
-	r       *run
-	s       *scheduler
-	kube    kubernetes.Interface
-	decided int // pods that the scheduler counts as bound or refused
-}
-
-// try adds copies, and returns how many fit one after the other, and the first pod that did not.
-// certain is set if no pod in a later copy has taken its room. Otherwise its copy and the later
-// copies are removed.
-func (f *filling) try(ctx context.Context, size int) (fit int, stop *report.Unplaced, certain bool, err error) {
-	batch, starts := make([][]scenario.Replica, size), make([][]int, size)
-	for i := range batch {
-		starts[i], batch[i] = slices.Clone(f.r.next), f.r.nextCopy()
-		for j := range batch[i] {
-			replica := &batch[i][j]
-			refused, err := f.create(ctx, replica)
-			if err != nil {
-				return 0, nil, false, err
-			}
-			if refused != "" {
-				stop := refusal(replica.Pod, refused)
-				return 0, &stop, true, nil // as any other copy
-			}
-		}
-	}
-	if err := f.s.awaitDecisions(ctx, f.decided); err != nil {
-		return 0, nil, false, err
-	}
-	for fit = range batch {
-		if stop, err = f.firstUnplaced(ctx, batch[fit]); err != nil || stop != nil {
-			break
-		}
-	}
-	if err != nil || stop == nil {
-		return size, nil, false, err
-	}
-	later := slices.Concat(batch[fit+1:]...)
-	placed, err := f.anyPlaced(ctx, later)
-	if err != nil || !placed {
-		return fit, stop, true, err
-	}
-	f.r.next = starts[fit]
-	for _, replica := range append(batch[fit], later...) {
-		if err := f.remove(ctx, replica); err != nil {
-			return 0, nil, false, err
-		}
-	}
-	return fit, stop, false, nil
-}
-
-// anyPlaced reports whether one of the pods has a node.
-func (f *filling) anyPlaced(ctx context.Context, replicas []scenario.Replica) (bool, error) {
-	for _, replica := range replicas {
-		pod, err := f.get(ctx, replica)
-		if err != nil || pod.Spec.NodeName != "" {
-			return err == nil, err
-		}
-	}
-	return false, nil
-}
-
-// create creates a pod that waits for room instead of evicting others, with its claims. refused is
-// the reason why the API server would not create it.
-func (f *filling) create(ctx context.Context, replica *scenario.Replica) (refused string, err error) {
-	if refused, err = f.r.prepare(ctx, replica); err != nil || refused != "" {
-		return refused, err
-	}
-	scenario.NeverPreempt(replica.Pod)
-	scenario.UseProfile(replica.Pod, f.s.profiles, f.r.o.Scheduler.Request.Name)
-	if err := f.r.createPod(ctx, replica.Pod); err != nil {
-		return "", err
-	}
-	for _, o := range replica.Owned {
-		if err := f.r.createOther(ctx, o.Kind, o.Version, o.Fields); err != nil {
-			return "", err
-		}
-	}
-	f.decided++
-	return "", nil
-}
-
-// get returns a pod.
-func (f *filling) get(ctx context.Context, replica scenario.Replica) (*corev1.Pod, error) {
-	namespace, name := replica.Name()
-	pod, err := f.kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, kubeapi.Explain("read pod "+replica.Key, err)
-	}
-	return pod, nil
-}
-
-// firstUnplaced returns the first pod in a copy that has no node.
-func (f *filling) firstUnplaced(ctx context.Context, replicas []scenario.Replica) (*report.Unplaced, error) {
-	for _, replica := range replicas {
-		pod, err := f.get(ctx, replica)
-		if err != nil {
-			return nil, err
-		}
-		if pod.Spec.NodeName == "" {
-			return &report.Unplaced{Namespace: pod.Namespace, Name: pod.Name, Reason: reason(pod)}, nil
-		}
-	}
-	return nil, nil
-}
-
-// remove removes a pod and its claims, so that they can be created again.
-func (f *filling) remove(ctx context.Context, replica scenario.Replica) error {
-	pod, err := f.get(ctx, replica)
-	if err != nil {
-		return err
-	}
-	if pod.Spec.NodeName == "" {
-		f.decided-- // the scheduler counts refused pods as long as they are there
-	}
-	now := int64(0)
-	options := metav1.DeleteOptions{GracePeriodSeconds: &now}
-	if err := f.kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options); err != nil {
-		return kubeapi.Explain("delete pod "+replica.Key, err)
-	}
-	for _, claim := range slices.Concat(replica.Claims, replica.Owned) {
-		if err := f.r.loader.Delete(ctx, claim.Kind, claim.Version, claim.Fields); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -21,13 +21,7 @@ import (
 func (o *Options) readClasses() error {
 	if o.classes == nil {
 		o.classes, o.budgeted = load.NewClasses(), map[string]bool{}
-		err := o.Snapshot.Each(func(kind *snapshot.Kind, _ string, object map[string]any) error {
-			admitted := kind.Name == "Pod" || kind.Name == "PersistentVolumeClaim"
-			o.admits = o.admits || admitted && !scenario.IsCreated(kind, object)
-			o.findBudgets(kind, object)
-			return o.classes.Add(kind, object)
-		})
-		if err != nil {
+		if err := o.readSnapshot(); err != nil {
 			return err
 		}
 	}
@@ -37,8 +31,21 @@ func (o *Options) readClasses() error {
 			return err
 		}
 	}
-	o.admits = o.admits || len(o.Scenario.Workloads) > 0
+	o.admits = o.admits || o.AdmitsMore || len(o.Scenario.Workloads) > 0
 	return nil
+}
+
+// readSnapshot reads the snapshot's classes, and the namespaces with budgets.
+func (o *Options) readSnapshot() error {
+	if o.Snapshot == nil {
+		return nil
+	}
+	return o.Snapshot.Each(func(kind *snapshot.Kind, _ string, object map[string]any) error {
+		admitted := kind.Name == "Pod" || kind.Name == "PersistentVolumeClaim"
+		o.admits = o.admits || admitted && !scenario.IsCreated(kind, object)
+		o.findBudgets(kind, object)
+		return o.classes.Add(kind, object)
+	})
 }
 
 func (o *Options) findBudgets(kind *snapshot.Kind, object map[string]any) {
@@ -56,9 +63,9 @@ func (o *Options) firstClasses() *load.Classes {
 	return o.classes
 }
 
-// admit returns a snapshot's object with the API server's defaults and admission changes, unless an
+// Admit returns a snapshot's object with the API server's defaults and admission changes, unless an
 // API server has created it. refused is the reason why it would not be created.
-func (r *run) admit(
+func (r *Run) Admit(
 	ctx context.Context, kind *snapshot.Kind, version string, o map[string]any,
 ) (_ map[string]any, refused string, err error) {
 	if scenario.IsCreated(kind, o) {
@@ -68,7 +75,7 @@ func (r *run) admit(
 		return r.create(ctx, kind, version, o)
 	}
 	// A pod that is described with its priority was created before, with the classes at that time.
-	answer, err := r.loader.Admit(ctx, kind, version, scenario.WithoutPriority(o))
+	answer, err := r.Loader.Admit(ctx, kind, version, scenario.WithoutPriority(o))
 	var refusal *load.RefusedError
 	switch {
 	case errors.As(err, &refusal):
@@ -81,13 +88,13 @@ func (r *run) admit(
 
 // create returns an object from a manifest as the API server creates it, or the reason why it does
 // not.
-func (r *run) create(
+func (r *Run) create(
 	ctx context.Context, kind *snapshot.Kind, version string, o map[string]any,
 ) (_ map[string]any, refused string, err error) {
-	if err := scenario.CheckClasses(o, r.o.classes.Has); err != nil {
+	if err := scenario.CheckClasses(o, r.Options.classes.Has); err != nil {
 		return nil, "", err
 	}
-	answer, err := r.loader.Admit(ctx, kind, version, o)
+	answer, err := r.Loader.Admit(ctx, kind, version, o)
 	var refusal *load.RefusedError
 	switch {
 	case errors.As(err, &refusal):
@@ -108,8 +115,8 @@ func invalid(err error) error {
 
 // createOther creates an object that is not a pod. One that admission refuses is left out, with a
 // note: a claim, whose pods then wait.
-func (r *run) createOther(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
-	err := r.loader.Create(ctx, kind, version, o)
+func (r *Run) createOther(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
+	err := r.Loader.Create(ctx, kind, version, o)
 	var refusal *load.RefusedError
 	if errors.As(err, &refusal) {
 		key, _ := kind.Key(o)
@@ -120,8 +127,8 @@ func (r *run) createOther(ctx context.Context, kind *snapshot.Kind, version stri
 }
 
 // refuse reports a pod that the API server would not create.
-func (r *run) refuse(pod map[string]any, reason string) {
-	r.report.Unplaced = append(r.report.Unplaced, refusal(pod, reason))
+func (r *Run) refuse(pod map[string]any, reason string) {
+	r.Report.Unplaced = append(r.Report.Unplaced, refusal(pod, reason))
 }
 
 func refusal(pod map[string]any, reason string) report.Unplaced {
@@ -131,10 +138,10 @@ func refusal(pod map[string]any, reason string) report.Unplaced {
 
 // noteQuotas names the quotas in the added pods' namespaces, and namespaces that the snapshot does
 // not have: the cluster's API server may refuse the pods.
-func (r *run) noteQuotas() {
+func (r *Run) noteQuotas() {
 	quotas, missing := map[string]bool{}, map[string]bool{}
-	for i := range r.o.Scenario.Workloads {
-		namespace := r.o.Scenario.Workloads[i].Namespace
+	for i := range r.Options.Scenario.Workloads {
+		namespace := r.Options.Scenario.Workloads[i].Namespace
 		for _, quota := range r.quotas[namespace] {
 			quotas[quota] = true
 		}

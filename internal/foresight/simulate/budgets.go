@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/pmk-sched/pmk-sched/internal/foresight/preemption"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/kubelet"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -46,7 +45,7 @@ func (b *budgets) add(kind *snapshot.Kind, version string, o map[string]any) err
 		return b.addBudget(version, o)
 	case "pods":
 		pod := &corev1.Pod{}
-		if err := convert(o, pod); err != nil {
+		if err := snapshot.Convert(o, pod); err != nil {
 			return err
 		}
 		if b.namespaces[pod.Namespace] && !report.IsFinished(pod) && pod.DeletionTimestamp == nil {
@@ -54,7 +53,7 @@ func (b *budgets) add(kind *snapshot.Kind, version string, o map[string]any) err
 				bound: pod.Spec.NodeName != ""})
 		}
 	case "replicasets.apps", "deployments.apps", "statefulsets.apps", "replicationcontrollers":
-		if err := convert(o, metadata); err != nil {
+		if err := snapshot.Convert(o, metadata); err != nil {
 			return err
 		}
 		if !b.namespaces[metadata.Namespace] {
@@ -67,7 +66,7 @@ func (b *budgets) add(kind *snapshot.Kind, version string, o map[string]any) err
 				Replicas *int `json:"replicas"`
 			} `json:"spec"`
 		}
-		if err := convert(o, &spec); err != nil {
+		if err := snapshot.Convert(o, &spec); err != nil {
 			return err
 		}
 		b.replicas[key] = 1 // by default
@@ -80,7 +79,7 @@ func (b *budgets) add(kind *snapshot.Kind, version string, o map[string]any) err
 
 func (b *budgets) addBudget(version string, o map[string]any) error {
 	found := budget{PodDisruptionBudget: &policyv1.PodDisruptionBudget{}}
-	if err := convert(o, found.PodDisruptionBudget); err != nil {
+	if err := snapshot.Convert(o, found.PodDisruptionBudget); err != nil {
 		return err
 	}
 	var err error
@@ -141,7 +140,7 @@ func (b *budgets) list() []kubelet.Budget {
 // rule needs the scale, their controllers' replicas (getExpectedScale in
 // pkg/controller/disruption/disruption.go). Pods without a controller do not count then.
 func (b *budgets) expected(of *budget, pods []budgetPod) int {
-	if !preemption.NeedsScale(&of.Spec) {
+	if !kubelet.NeedsScale(&of.Spec) {
 		return len(pods)
 	}
 	running := map[string]int{} // pods of controllers

@@ -13,8 +13,8 @@ import (
 // not exist (kubernetes#124559).
 const mostErrors = 4
 
-// awaitDecisions waits until the scheduler has bound or refused as many pods, and tries none again.
-func (s *scheduler) awaitDecisions(ctx context.Context, pods int) error {
+// AwaitDecisions waits until the scheduler has bound or refused as many pods, and tries none again.
+func (s *Running) AwaitDecisions(ctx context.Context, pods int) error {
 	d := decisions{pods: pods}
 	var m counters
 	err := s.poll(ctx, func(read counters) bool {
@@ -57,7 +57,7 @@ func (d *decisions) ended(m counters, now time.Time) bool {
 		return true
 	}
 	if !now.Before(d.next) { // the first polls follow each other faster
-		d.stable, d.next = d.stable+1, now.Add(pollInterval)
+		d.stable, d.next = d.stable+1, now.Add(PollInterval)
 	}
-	return d.stable >= stablePolls
+	return d.stable >= StablePolls
 }

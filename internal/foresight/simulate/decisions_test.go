@@ -27,7 +27,7 @@ func TestDecisionsEnd(t *testing.T) {
 				got = i + 1
 				break
 			}
-			now = now.Add(pollInterval)
+			now = now.Add(PollInterval)
 		}
 		if got != tc.want {
 			t.Errorf("%s: ended after %d polls, want %d", tc.name, got, tc.want)

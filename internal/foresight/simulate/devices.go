@@ -85,10 +85,10 @@ func (d *devices) addPod(pod map[string]any, action scenario.Action) {
 }
 
 // makeClaims makes the claims for the waiting pods that have none, as the controller does.
-func (r *run) makeClaims() error {
+func (r *Run) makeClaims() error {
 	absent := map[string]int{}
-	for i := range r.waiting {
-		w := &r.waiting[i]
+	for i := range r.Waiting {
+		w := &r.Waiting[i]
 		if !strings.Contains(string(w.Pod), `"resourceClaims"`) {
 			continue
 		}
@@ -122,17 +122,17 @@ func (r *run) makeClaims() error {
 }
 
 // countDevices adds a slice or a claim from the snapshot to the devices before the simulation.
-func (r *run) countDevices(kind *snapshot.Kind, o map[string]any, into *report.Devices) error {
+func (r *Run) countDevices(kind *snapshot.Kind, o map[string]any, into *report.Devices) error {
 	switch kind.Name {
 	case "ResourceSlice":
 		s := &report.ResourceSlice{}
-		if err := convert(o, s); err != nil {
+		if err := snapshot.Convert(o, s); err != nil {
 			return err
 		}
 		into.AddSlice(s)
 	case "ResourceClaim":
 		c := &report.ResourceClaim{}
-		if err := convert(o, c); err != nil {
+		if err := snapshot.Convert(o, c); err != nil {
 			return err
 		}
 		into.AddClaim(c)
@@ -141,14 +141,18 @@ func (r *run) countDevices(kind *snapshot.Kind, o map[string]any, into *report.D
 }
 
 // readDevices reads the devices after the simulation. Without the API there are none, also before.
-func (r *run) readDevices(ctx context.Context, after *report.Usage) error {
-	client, err := dynamic.NewForConfig(r.server.Config())
+func (r *Run) readDevices(ctx context.Context, after *report.Usage) error {
+	if len(r.devices.gates) == 0 {
+		r.usage.Devices = report.Devices{}
+		return nil
+	}
+	client, err := dynamic.NewForConfig(r.Config())
 	if err != nil {
 		return err
 	}
 	for _, kind := range []*snapshot.Kind{sliceKind(), claimKind()} {
-		resource := r.loader.Resource(kind)
-		if resource.Empty() || len(r.devices.gates) == 0 {
+		resource := r.Loader.Resource(kind)
+		if resource.Empty() {
 			r.usage.Devices = report.Devices{}
 			return nil
 		}
@@ -186,12 +190,12 @@ func deviceArgs(release versions.Release, gates []string) (args, enabled []strin
 }
 
 // noteDevices adds notes about the limits of a simulation with devices.
-func (r *run) noteDevices() {
+func (r *Run) noteDevices() {
 	d := &r.devices
-	if r.loader.Resource(claimKind()).Empty() {
+	if r.Loader.Resource(claimKind()).Empty() {
 		if len(d.gates)+d.pods > 0 {
 			r.note("%s has no dynamic resource allocation as in the snapshot: %d pods with ResourceClaims are scheduled "+
-				"without their devices", r.o.Scheduler.Release, d.pods)
+				"without their devices", r.Options.Scheduler.Release, d.pods)
 		}
 		return
 	}
@@ -199,7 +203,7 @@ func (r *run) noteDevices() {
 		return
 	}
 	r.note("devices: no driver runs. ResourceSlices stay as they are, and how drivers prepare devices is unknown")
-	if _, enabled := deviceArgs(r.o.Scheduler.Release, slices.Sorted(maps.Keys(d.gates))); len(enabled) > 0 {
+	if _, enabled := deviceArgs(r.Options.Scheduler.Release, slices.Sorted(maps.Keys(d.gates))); len(enabled) > 0 {
 		r.note("devices: feature gates %s are enabled, because objects of the snapshot need them", strings.Join(enabled, ", "))
 	}
 	for _, unknown := range []struct {

@@ -61,7 +61,7 @@ func (c *Configuration) askExtenders(ctx context.Context, isolated bool) error {
 		if !called && e.BindVerb == "" {
 			continue
 		}
-		name, reason := e.ask(ctx, called, isolated, c.services)
+		name, reason := e.ask(ctx, called, isolated, c.Services)
 		answers := reason == "" || !called
 		switch {
 		case answers && e.BindVerb == "":

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
@@ -26,18 +25,14 @@ const (
 // countImages updates the nodes that have images, and returns when the scheduler knows. In a
 // cluster kubelets update their nodes every few minutes; a scheduler that has only read them would
 // score images by the order in which it has, see [versions.Rules].
-func (r *run) countImages(ctx context.Context, s *scheduler) error {
-	if !r.o.Scheduler.Release.Rules().StaleImageCounts {
+func (r *Run) countImages(ctx context.Context) error {
+	if !r.Options.Scheduler.Release.Rules().StaleImageCounts {
 		return nil
 	}
-	kube, err := kubernetes.NewForConfig(r.server.Config())
-	if err != nil {
-		return err
-	}
-	nodes := kube.CoreV1().Nodes()
+	nodes := r.kube.CoreV1().Nodes()
 	var names []string
 	all := 0
-	err = eachNode(ctx, kube, func(node *corev1.Node) {
+	err := r.EachNode(ctx, func(node *corev1.Node) {
 		if all++; len(node.Status.Images) > 0 {
 			names = append(names, node.Name)
 		}
@@ -48,7 +43,7 @@ func (r *run) countImages(ctx context.Context, s *scheduler) error {
 	if err := updateNodes(ctx, nodes, names); err != nil {
 		return err
 	}
-	return awaitUpdates(ctx, nodes, s, all)
+	return awaitUpdates(ctx, nodes, r.Scheduler, all)
 }
 
 // updateNodes changes nodes in a way that no scheduler reads.
@@ -66,7 +61,7 @@ func updateNodes(ctx context.Context, nodes corev1client.NodeInterface, names []
 
 // awaitUpdates adds a node and removes it. The scheduler counts nodes, and learns of one after the
 // other.
-func awaitUpdates(ctx context.Context, nodes corev1client.NodeInterface, s *scheduler, n int) error {
+func awaitUpdates(ctx context.Context, nodes corev1client.NodeInterface, s *Running, n int) error {
 	last := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: lastNode}, Spec: corev1.NodeSpec{Unschedulable: true}}
 	if _, err := nodes.Create(ctx, last, metav1.CreateOptions{}); err != nil {
 		return kubeapi.Explain("create node "+lastNode, err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
@@ -14,17 +15,20 @@ import (
 )
 
 // load creates the snapshot's objects, except for the pods to schedule.
-func (r *run) load(ctx context.Context) (err error) {
-	if r.loader, err = load.New(ctx, r.server.Config(), r.server, r.s.Log); err != nil {
+func (r *Run) load(ctx context.Context) (err error) {
+	if r.kube, err = kubernetes.NewForConfig(r.Config()); err != nil {
 		return err
 	}
-	err = r.o.Snapshot.Each(func(kind *snapshot.Kind, version string, o map[string]any) error {
+	if r.Loader, err = load.New(ctx, r.Config(), r.server, r.Session.Log); err != nil {
+		return err
+	}
+	err = r.Options.Snapshot.Each(func(kind *snapshot.Kind, version string, o map[string]any) error {
 		return r.loadOne(ctx, kind, version, o)
 	})
-	if err = errors.Join(r.loader.Wait(ctx), err); err != nil {
+	if err = errors.Join(r.Loader.Wait(ctx), err); err != nil {
 		return err
 	}
-	for _, node := range r.o.Scenario.Nodes {
+	for _, node := range r.Options.Scenario.Nodes {
 		if !r.nodes[node] {
 			return problem.Invalidf("", "the snapshot has no node %s", node)
 		}
@@ -32,39 +36,37 @@ func (r *run) load(ctx context.Context) (err error) {
 	if err := r.loadAdded(ctx); err != nil {
 		return err
 	}
-	if err := load.Others(ctx, r.server.Config(), r.custom, r.customKinds...); err != nil {
+	if err := load.Others(ctx, r.Config(), r.custom, r.customKinds...); err != nil {
 		return err
 	}
-	if r.o.Before != nil {
-		if err := r.o.Before(ctx, r.server.Config()); err != nil {
-			return err
-		}
+	if err := r.Options.Observer.Loaded(ctx, r); err != nil {
+		return err
 	}
 	if err := r.makeClaims(); err != nil {
 		return err
 	}
-	scenario.Sort(r.waiting)
-	r.report.Notes = append(r.report.Notes, r.o.Scenario.Notes...)
+	scenario.Sort(r.Waiting)
+	r.Report.Notes = append(r.Report.Notes, r.Options.Scenario.Notes...)
 	if r.left > 0 {
 		r.note("%d pending pods of the snapshot are left out", r.left)
 	}
 	if r.lost > 0 {
 		r.note("%d pods are left out: the snapshot does not have their nodes", r.lost)
 	}
-	for _, refused := range r.loader.Refused() {
+	for _, refused := range r.Loader.Refused() {
 		r.note("%s", refused)
 	}
 	r.noteQuotas()
 	r.noteDevices()
-	for resource, n := range r.loader.Skipped() {
-		r.note("%d %s are not loaded: %s does not serve them as in the snapshot", n, resource, r.o.Scheduler.Release)
+	for resource, n := range r.Loader.Skipped() {
+		r.note("%d %s are not loaded: %s does not serve them as in the snapshot", n, resource, r.Options.Scheduler.Release)
 	}
-	slices.Sort(r.report.Notes)
+	slices.Sort(r.Report.Notes)
 	return nil
 }
 
 // loadOne creates an object now or keeps it for later.
-func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
+func (r *Run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
 	key, err := kind.Key(o)
 	if err != nil {
 		return err
@@ -75,12 +77,12 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	}
 	given, refused := o, ""
 	if kind.Name == "Pod" || kind.Name == "Node" {
-		if o, refused, err = r.admit(ctx, kind, version, o); err != nil {
+		if o, refused, err = r.Admit(ctx, kind, version, o); err != nil {
 			return err
 		}
 	}
 	original := o
-	o, action := r.o.Scenario.Apply(kind, o)
+	o, action := r.Options.Scenario.Apply(kind, o)
 	if action == scenario.Keep && r.isLost(kind, original) {
 		r.lost++
 		action = scenario.Drop
@@ -104,7 +106,7 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	if err := r.budgets.add(kind, version, original); err != nil {
 		return err
 	}
-	if kind.Name == "Pod" && r.loader.Resource(claimKind()).Empty() { // admission has dropped the claims
+	if kind.Name == "Pod" && r.Loader.Resource(claimKind()).Empty() { // admission has dropped the claims
 		r.devices.add(kind, key, given, action)
 	} else {
 		r.devices.add(kind, key, o, action)
@@ -125,7 +127,7 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	case kind.Name == "StorageClass":
 		r.waitingClasses[key] = o["volumeBindingMode"] == string(storagev1.VolumeBindingWaitForFirstConsumer)
 	}
-	if r.o.Scenario.IsTemplate != nil && r.o.Scenario.IsTemplate(kind, original) {
+	if r.Options.Scenario.IsTemplate != nil && r.Options.Scenario.IsTemplate(kind, original) {
 		r.templates = append(r.templates, scenario.Object{Kind: kind, Version: version, Fields: original})
 	}
 	if o = r.renewal().Claim(kind, o); o == nil {
@@ -138,11 +140,11 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 			return err
 		}
 	}
-	return r.loader.Add(ctx, kind, version, o)
+	return r.Loader.Add(ctx, kind, version, o)
 }
 
 // addCustom keeps a custom resource, which is created after the others.
-func (r *run) addCustom(kind *snapshot.Kind, o map[string]any) {
+func (r *Run) addCustom(kind *snapshot.Kind, o map[string]any) {
 	r.custom = append(r.custom, o)
 	if !slices.Contains(r.customKinds, kind) {
 		r.customKinds = append(r.customKinds, kind)
@@ -151,13 +153,13 @@ func (r *run) addCustom(kind *snapshot.Kind, o map[string]any) {
 
 // isLost reports whether a pod is on a node that does not exist. The scheduler would count the node
 // in its cache, and a cluster removes the pod (pkg/controller/podgc).
-func (r *run) isLost(kind *snapshot.Kind, o map[string]any) bool {
+func (r *Run) isLost(kind *snapshot.Kind, o map[string]any) bool {
 	node := scenario.NodeOf(o)
 	return kind.Name == "Pod" && node != "" && !r.nodes[node]
 }
 
 // drop remembers an object that is not created.
-func (r *run) drop(kind *snapshot.Kind, key string, o map[string]any) {
+func (r *Run) drop(kind *snapshot.Kind, key string, o map[string]any) {
 	switch kind.Name {
 	case "Node":
 		r.nodes[key] = true
@@ -167,7 +169,7 @@ func (r *run) drop(kind *snapshot.Kind, key string, o map[string]any) {
 }
 
 // renewal describes the changes to the pods that were read so far.
-func (r *run) renewal() scenario.Renewal {
+func (r *Run) renewal() scenario.Renewal {
 	return scenario.Renewal{
 		Moved:     func(uid string) bool { return r.moved[uid] },
 		Ended:     func(uid string) bool { return r.devices.ended[uid] },
@@ -178,7 +180,7 @@ func (r *run) renewal() scenario.Renewal {
 
 // wait enqueues a pod for the scheduler, and defers the objects that it owns until it exists.
 // created is its place among the pods with its priority. If it is empty, the pod's age decides.
-func (r *run) wait(key, created string, pod map[string]any, owned []scenario.Object) error {
+func (r *Run) wait(key, created string, pod map[string]any, owned []scenario.Object) error {
 	text, err := snapshot.Encode(pod)
 	if err != nil {
 		return err
@@ -187,7 +189,7 @@ func (r *run) wait(key, created string, pod map[string]any, owned []scenario.Obj
 	if created != "" {
 		w.Created = created
 	}
-	r.waiting, r.waits[key] = append(r.waiting, w), true
+	r.Waiting, r.waits[key] = append(r.Waiting, w), true
 	if w.UID == "" {
 		return nil
 	}

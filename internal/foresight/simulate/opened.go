@@ -9,33 +9,34 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 )
 
-// opened are the objects, the compiled scheduler and the API servers for an [Input]. Close it.
-type opened struct {
-	snapshot *capture.Snapshot
-	programs Programs
-	servers  *Servers
+// Opened are the objects, the compiled scheduler and the API servers for an [Input]. Close it.
+type Opened struct {
+	Snapshot *capture.Snapshot
+	Programs Programs
+	Servers  *Servers
 }
 
-// open opens the objects, compiles the scheduler, and prepares API servers. purpose is part of
+// Open opens the objects, compiles the scheduler, and prepares API servers. purpose is part of
 // their temporary directory's name.
-func (in Input) open(ctx context.Context, s *session.Session, purpose string) (o *opened, err error) {
-	o = &opened{}
-	if o.snapshot, err = capture.Open(ctx, s, in.Snapshot); err != nil {
+func (in Input) Open(ctx context.Context, s *session.Session, purpose string) (o *Opened, err error) {
+	o = &Opened{}
+	if o.Snapshot, err = capture.Open(ctx, s, in.Snapshot); err != nil {
 		return nil, err
 	}
-	if o.programs, err = Compile(ctx, s, in.Scheduler, o.snapshot.Header); err == nil {
-		o.servers, err = NewServers(s, purpose)
+	if o.Programs, err = Compile(ctx, s, in.Scheduler, o.Snapshot.Header); err == nil {
+		o.Servers, err = NewServers(s, purpose)
 	}
 	if err != nil {
-		return nil, errors.Join(err, o.snapshot.Close())
+		return nil, errors.Join(err, o.Snapshot.Close())
 	}
 	return o, nil
 }
 
-func (o *opened) close() error { return errors.Join(o.servers.Close(), o.snapshot.Close()) }
+// Close closes all of them.
+func (o *Opened) Close() error { return errors.Join(o.Servers.Close(), o.Snapshot.Close()) }
 
-// consistencyNotes returns a note on objects from several moments.
-func consistencyNotes(h *snapshot.Header) []string {
+// ConsistencyNotes returns a note on objects from several moments.
+func ConsistencyNotes(h *snapshot.Header) []string {
 	if h.Consistent {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,19 +17,22 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
+const (
+	// permissionTime is the time limit for the API server to learn permissions, and permissionInterval
+	// the interval at which it is asked.
+	permissionTime     = time.Minute
+	permissionInterval = 20 * time.Millisecond
+)
+
 // permissionsName names the role for a scheduler in a sandbox, and its binding.
 const permissionsName = "pmk-sched-sandbox"
 
 // permit lets a sandbox's scheduler change a simulation's objects, whatever its plugins do with
 // them. It grants no subresource but status: for a node's or a Service's proxy, the API server,
 // which runs outside the sandbox, would connect to an address that a plugin names.
-func (r *run) permit(ctx context.Context) error {
-	kube, err := kubernetes.NewForConfig(r.server.Config())
-	if err != nil {
-		return fmt.Errorf("permit the scheduler to read the objects: %w", err)
-	}
+func (r *Run) permit(ctx context.Context) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: permissionsName}, Rules: r.rules()}
-	_, err = kube.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+	_, err := r.kube.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
 	if client.IgnoreAlreadyExists(err) != nil { // one run may start several schedulers
 		return fmt.Errorf("permit the scheduler to read the objects: %w", err)
 	}
@@ -37,15 +41,15 @@ func (r *run) permit(ctx context.Context) error {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: permissionsName},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: apiserver.Scheduler}},
 	}
-	_, err = kube.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	_, err = r.kube.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
 	if client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("permit the scheduler to read the objects: %w", err)
 	}
-	return awaitPermission(ctx, kube, &role.Rules[len(role.Rules)-1])
+	return awaitPermission(ctx, r.kube, &role.Rules[len(role.Rules)-1])
 }
 
 // rules permit all client verbs for the kinds that a simulation can have.
-func (r *run) rules() []rbacv1.PolicyRule {
+func (r *Run) rules() []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, kind := range slices.Concat(snapshot.Kinds(), r.customKinds) {
 		rules = append(rules, rbacv1.PolicyRule{
@@ -58,7 +62,7 @@ func (r *run) rules() []rbacv1.PolicyRule {
 
 // awaitPermission waits until the API server knows a rule: it watches the roles.
 func awaitPermission(ctx context.Context, kube kubernetes.Interface, rule *rbacv1.PolicyRule) error {
-	ctx, cancel := context.WithTimeout(ctx, defaultTime)
+	ctx, cancel := context.WithTimeout(ctx, permissionTime)
 	defer cancel()
 	for {
 		asked := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -69,7 +73,7 @@ func awaitPermission(ctx context.Context, kube kubernetes.Interface, rule *rbacv
 		if err == nil && answer.Status.Allowed {
 			return nil
 		}
-		if clock.Sleep(ctx, probeInterval) != nil {
+		if clock.Sleep(ctx, permissionInterval) != nil {
 			return fmt.Errorf("wait until the API server permits the scheduler to read the objects: %w", ctx.Err())
 		}
 	}

@@ -130,7 +130,7 @@ func (s *Scheduler) isolate(
 	program := sandbox.Program{Path: s.Program, Args: args,
 		Files: map[string][]byte{configurationFile: c.YAML, filepath.Base(kubeconfig): text}}
 	p := &Process{}
-	p.sandbox, err = sandbox.Start(ctx, dir, program, append([]string{server}, c.services...),
+	p.sandbox, err = sandbox.Start(ctx, dir, program, append([]string{server}, c.Services...),
 		func(cmd *exec.Cmd) (err error) {
 			p.Process, err = apiserver.StartCommand(log, cmd)
 			return err

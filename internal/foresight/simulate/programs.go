@@ -51,8 +51,8 @@ type Configuration struct {
 	Args, Profiles []string
 	// Notes are differences from the scheduler that a deployment runs.
 	Notes []string
-	// services are the addresses of the extenders that the simulation itself runs.
-	services []string
+	// Services are the addresses of the extenders that the simulation itself runs.
+	Services []string
 }
 
 // set sets a field in the configuration.

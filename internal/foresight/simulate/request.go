@@ -7,12 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 )
 
@@ -52,96 +49,31 @@ func Simulate(ctx context.Context, s *session.Session, r Request) (result *repor
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	m := Simulation{Scenarios: scenarios, Snapshot: snap, Timeout: r.Timeout, Prices: r.Prices, Removals: true}
-	if result, err = m.compileAndRun(ctx, s, servers, r.Scheduler); err != nil {
+	runs := NewRuns(servers)
+	simulate := func(scheduler pack.Scheduler, n int) ([]*report.Report, error) {
+		p, err := Compile(ctx, s, scheduler, snap.Header)
+		if err != nil {
+			return nil, err
+		}
+		return runs.Results(ctx, &Simulation{Programs: p, Scenarios: scenarios, Snapshot: snap, Timeout: r.Timeout,
+			Prices: r.Prices, Removals: true}, n)
+	}
+	own, err := simulate(r.Scheduler, 1)
+	if err != nil {
 		return nil, err
 	}
+	result = own[0]
 	for _, baseline := range r.Against {
-		var runs [2]*report.Report // ties are broken at random: differences between the two runs are noise
-		for i := range runs {
-			if runs[i], err = m.compileAndRun(ctx, s, servers, baseline); err != nil {
-				return nil, fmt.Errorf("simulate %s: %w", baseline.Source, err)
-			}
+		others, err := simulate(baseline, 2) // ties are broken at random: differences between the two runs are noise
+		if err != nil {
+			return nil, fmt.Errorf("simulate %s: %w", baseline.Source, err)
 		}
-		result.Comparison = report.NewComparison(result, runs[0], runs[1], baseline.Source)
-		for _, note := range runs[0].Notes {
+		result.Comparison = report.NewComparison(result, others[0], others[1], baseline.Source)
+		for _, note := range others[0].Notes {
 			if !slices.Contains(result.Notes, note) {
 				result.Notes = append(result.Notes, baseline.Source+": "+note)
 			}
 		}
-	}
-	return result, nil
-}
-
-// Simulation runs scenarios on a snapshot, each on the state after the previous scenario.
-type Simulation struct {
-	Scenarios []scenario.Scenario
-	Snapshot  *capture.Snapshot
-	Timeout   time.Duration
-	Prices    []report.Price
-	// Removals also simulates that drained nodes are removed, if one of their pods has no node before.
-	Removals bool
-	// Undecided and Before are as in [Options], for each scenario.
-	Undecided bool
-	Before    func(ctx context.Context, cfg *rest.Config) error
-}
-
-func (m Simulation) compileAndRun(
-	ctx context.Context, s *session.Session, servers *Servers, scheduler pack.Scheduler,
-) (*report.Report, error) {
-	p, err := Compile(ctx, s, scheduler, m.Snapshot.Header)
-	if err != nil {
-		return nil, err
-	}
-	return m.Run(ctx, servers, p)
-}
-
-// Run runs the scenarios.
-func (m Simulation) Run(ctx context.Context, servers *Servers, p Programs) (result *report.Report, err error) {
-	o := Options{Snapshot: m.Snapshot, Timeout: m.Timeout, Undecided: m.Undecided, Before: m.Before}
-	var steps []*report.Report
-	for i, sc := range m.Scenarios {
-		o.Scenario, o.After, o.admits = sc, nil, false
-		if err := o.readClasses(); err != nil {
-			return nil, err
-		}
-		var next *capture.State
-		if i+1 < len(m.Scenarios) {
-			if next, err = capture.NewState(servers.dir, m.Snapshot); err != nil {
-				return nil, err
-			}
-			defer func() { err = errors.Join(err, next.Close()) }()
-			o.After = func(ctx context.Context, cfg *rest.Config) error { return next.Read(ctx, servers.s, cfg) }
-		}
-		step, err := servers.Run(ctx, p, o)
-		if err != nil {
-			return nil, err
-		}
-		if m.Removals && sc.Removal != nil && len(step.Unplaced) > 0 {
-			o.Scenario, o.After = *sc.Removal, nil
-			removed, err := servers.Run(ctx, p, o)
-			if err != nil {
-				return nil, err
-			}
-			step.Removed = &report.Removed{Placements: removed.Placements, Unplaced: removed.Unplaced, Evicted: removed.Evicted}
-		}
-		steps, o.Snapshot = append(steps, step), next
-		for _, added := range sc.Objects {
-			if added.Kind.External {
-				o.external = append(o.external, added)
-			}
-		}
-	}
-	result = report.Combine(steps)
-	result.Programs = p.Origins
-	result.Price(m.Prices)
-	if release := p.Scheduler.Release; !release.Known() {
-		result.Notes = append(result.Notes, "this pmk-sched does not know "+release.String()+": the rules of "+
-			release.Nearest()+" were used")
-	}
-	result.Notes = append(result.Notes, consistencyNotes(m.Snapshot.Header)...)
-	if slices.ContainsFunc(m.Scenarios, func(s scenario.Scenario) bool { return len(s.Workloads) > 0 }) {
-		result.Notes = append(result.Notes, admissionNotes(m.Snapshot.Header)...)
 	}
 	return result, nil
 }

@@ -7,22 +7,19 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
 // count adds a node or a pod from the snapshot to the state before the simulation.
-func (r *run) count(kind *snapshot.Kind, key string, o map[string]any, action scenario.Action) error {
+func (r *Run) count(kind *snapshot.Kind, key string, o map[string]any, action scenario.Action) error {
 	switch kind.Name {
 	case "Node":
 		r.nodes[key] = true
 		node := &corev1.Node{}
-		if err := convert(o, node); err != nil {
+		if err := snapshot.Convert(o, node); err != nil {
 			return err
 		}
 		r.usage.AddNode(node)
@@ -30,11 +27,11 @@ func (r *run) count(kind *snapshot.Kind, key string, o map[string]any, action sc
 		return r.countDevices(kind, o, &r.usage.Devices)
 	case "Pod":
 		pod := &corev1.Pod{}
-		if err := convert(o, pod); err != nil {
+		if err := snapshot.Convert(o, pod); err != nil {
 			return err
 		}
 		r.pods[key] = true
-		if !holdsNode(pod) || !r.nodes[pod.Spec.NodeName] {
+		if !HoldsNode(pod) || !r.nodes[pod.Spec.NodeName] {
 			return nil
 		}
 		r.usage.AddPod(pod)
@@ -47,64 +44,39 @@ func (r *run) count(kind *snapshot.Kind, key string, o map[string]any, action sc
 	return nil
 }
 
-func convert(o map[string]any, into any) error {
-	text, err := snapshot.Encode(o)
-	if err == nil {
-		err = json.Unmarshal(text, into)
-	}
-	if err != nil {
-		return fmt.Errorf("read an object of the snapshot: %w", err)
-	}
-	return nil
-}
-
-// holdsNode reports whether a pod takes room on a node.
-func holdsNode(pod *corev1.Pod) bool {
+// HoldsNode reports whether a pod takes room on a node.
+func HoldsNode(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && !report.IsFinished(pod)
 }
 
-// pageSize limits the pods that are read with one request.
-const pageSize = 500
-
 // readResult reads where the pods are, and compares with the state before.
-func (r *run) readResult(ctx context.Context) error {
-	kube, err := kubernetes.NewForConfig(r.server.Config())
+func (r *Run) readResult(ctx context.Context) error {
+	after := report.Usage{}
+	gone := r.before
+	err := r.EachPod(ctx, "", func(pod *corev1.Pod) error {
+		r.placed(pod, gone, &after)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	after := report.Usage{}
-	gone := r.before
-	token := ""
-	for {
-		page, err := kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{Limit: pageSize, Continue: token})
-		if err != nil {
-			return kubeapi.Explain("read where the pods are", err)
-		}
-		for i := range page.Items {
-			r.placed(&page.Items[i], gone, &after)
-		}
-		if token = page.Continue; token == "" {
-			break
-		}
-	}
-	if err := r.evicted(ctx, kube, gone, &after); err != nil {
+	if err := r.evicted(ctx, gone, &after); err != nil {
 		return err
 	}
-	return r.summarize(ctx, kube, &after)
+	return r.summarize(ctx, &after)
 }
 
 // evicted adds the pods that are gone to the result: pods that were on nodes before, and pods that
 // were scheduled.
-func (r *run) evicted(ctx context.Context, kube kubernetes.Interface, gone map[string]string,
-	after *report.Usage) error {
+func (r *Run) evicted(ctx context.Context, gone map[string]string, after *report.Usage) error {
 	if len(gone)+len(r.waits) == 0 {
 		return nil
 	}
-	by, err := preemptors(ctx, kube)
+	by, err := r.Evictors(ctx)
 	if err != nil {
 		return err
 	}
-	for _, w := range r.waiting {
+	for _, w := range r.Waiting {
 		key := w.Key
 		if !r.waits[key] {
 			continue
@@ -115,23 +87,23 @@ func (r *run) evicted(ctx context.Context, kube kubernetes.Interface, gone map[s
 		}
 		after.AddPending(pod)
 		namespace, name, _ := strings.Cut(key, "/")
-		r.report.Unplaced = append(r.report.Unplaced,
+		r.Report.Unplaced = append(r.Report.Unplaced,
 			report.Unplaced{Namespace: namespace, Name: name, From: r.from[key], Reason: report.Evicted, By: by[key]})
 	}
 	for key, node := range gone {
 		namespace, name, _ := strings.Cut(key, "/")
-		r.report.Evicted = append(r.report.Evicted,
+		r.Report.Evicted = append(r.Report.Evicted,
 			report.Placement{Namespace: namespace, Name: name, Node: node, By: by[key]})
 	}
 	return nil
 }
 
 // placed adds a pod to the result, and removes it from gone and from the waiting pods.
-func (r *run) placed(pod *corev1.Pod, gone map[string]string, after *report.Usage) {
+func (r *Run) placed(pod *corev1.Pod, gone map[string]string, after *report.Usage) {
 	key := pod.Namespace + "/" + pod.Name
 	delete(gone, key)
 	switch {
-	case holdsNode(pod):
+	case HoldsNode(pod):
 		after.AddPod(pod)
 	case pod.Spec.NodeName == "" && !report.IsFinished(pod):
 		after.AddPending(pod)
@@ -142,16 +114,16 @@ func (r *run) placed(pod *corev1.Pod, gone map[string]string, after *report.Usag
 	delete(r.waits, key)
 	switch {
 	case pod.Spec.NodeName != "":
-		r.report.Placements = append(r.report.Placements,
+		r.Report.Placements = append(r.Report.Placements,
 			report.Placement{Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, From: r.from[key]})
 	default:
-		r.report.Unplaced = append(r.report.Unplaced,
-			report.Unplaced{Namespace: pod.Namespace, Name: pod.Name, From: r.from[key], Reason: reason(pod)})
+		r.Report.Unplaced = append(r.Report.Unplaced,
+			report.Unplaced{Namespace: pod.Namespace, Name: pod.Name, From: r.from[key], Reason: Reason(pod)})
 	}
 }
 
-// reason returns why a pod has no node.
-func reason(pod *corev1.Pod) string {
+// Reason returns why a pod has no node.
+func Reason(pod *corev1.Pod) string {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Message != "" {
 			return condition.Message
@@ -162,32 +134,15 @@ func reason(pod *corev1.Pod) string {
 
 // summarize adds the numbers. It reads the nodes from the API server: a scenario may have changed
 // them.
-func (r *run) summarize(ctx context.Context, kube kubernetes.Interface, after *report.Usage) error {
-	if err := eachNode(ctx, kube, after.AddNode); err != nil {
+func (r *Run) summarize(ctx context.Context, after *report.Usage) error {
+	if err := r.EachNode(ctx, after.AddNode); err != nil {
 		return err
 	}
 	if err := r.readDevices(ctx, after); err != nil {
 		return err
 	}
-	s := &r.report.Summary
+	s := &r.Report.Summary
 	s.Nodes, s.Pods = after.Nodes, r.usage.Pods
-	r.report.Measure(&r.usage, after)
+	r.Report.Measure(&r.usage, after)
 	return nil
-}
-
-// eachNode calls do with each node.
-func eachNode(ctx context.Context, kube kubernetes.Interface, do func(*corev1.Node)) error {
-	token := ""
-	for {
-		page, err := kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: pageSize, Continue: token})
-		if err != nil {
-			return kubeapi.Explain("read the nodes", err)
-		}
-		for i := range page.Items {
-			do(&page.Items[i])
-		}
-		if token = page.Continue; token == "" {
-			return nil
-		}
-	}
 }

@@ -18,61 +18,73 @@ import (
 )
 
 const (
-	// pollInterval is the interval at which the scheduler's metrics are read, and firstPoll the
+	// PollInterval is the interval at which the scheduler's metrics are read, and firstPoll the
 	// interval before the second time: each following interval is twice as long.
-	pollInterval = 500 * time.Millisecond
+	PollInterval = 500 * time.Millisecond
 	firstPoll    = 50 * time.Millisecond
-	// stablePolls is the number of consecutive polls in which the scheduler must have nothing to do. A
+	// StablePolls is the number of consecutive polls in which the scheduler must have nothing to do. A
 	// pod that evicts others waits for them in the meantime: that takes less than a second, since no
 	// kubelet has to stop them.
-	stablePolls = 5
+	StablePolls = 5
 	// cacheTime is the time limit for the scheduler to read the objects.
 	cacheTime = 5 * time.Minute
 )
 
-// scheduler is a running kube-scheduler.
-type scheduler struct {
-	process  *Process
-	url      string
-	client   *http.Client
-	profiles []string
+// Running is a kube-scheduler whose metrics show its decisions.
+type Running struct {
+	*Process
+	client *http.Client
 	// cacheSize is the cache metric's name.
 	cacheSize string
 }
 
 // startScheduler starts the scheduler.
-func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
+func (r *Run) startScheduler(ctx context.Context) error {
 	kubeconfig, err := r.kubeconfig(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	process, err := r.o.Scheduler.Start(ctx, r.s, r.o.Dir, kubeconfig, func(c *Configuration) error {
-		gates, _ := deviceArgs(r.o.Scheduler.Release, slices.Sorted(maps.Keys(r.devices.gates)))
-		if err := c.setFlags(gates, c.Args, listByName(r.o.Scheduler.Release)); err != nil {
+	process, err := r.Options.Scheduler.Start(ctx, r.Session, r.Options.Dir, kubeconfig, func(c *Configuration) error {
+		gates, _ := deviceArgs(r.Options.Scheduler.Release, slices.Sorted(maps.Keys(r.devices.gates)))
+		if err := c.setFlags(gates, c.Args, listByName(r.Options.Scheduler.Release)); err != nil {
 			return err
 		}
-		if r.o.Scheduler.Repeatable {
+		if r.Options.Scheduler.Repeatable {
 			if err := c.set("parallelism", 1); err != nil {
 				return err
 			}
 		}
-		if r.observer == nil {
-			return nil
-		}
-		return r.observer.prepare(ctx, r, c)
+		return r.Options.Observer.Configure(ctx, r, c)
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r.notes = process.Notes
-	return &scheduler{
-		process: process, url: process.MetricsURL, profiles: process.Profiles,
-		cacheSize: r.o.Scheduler.Release.Rules().Metrics.CacheSize,
+	r.Scheduler = &Running{
+		Process: process, cacheSize: r.Options.Scheduler.Release.Rules().Metrics.CacheSize,
 		client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 			DialContext:     process.dial,
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a certificate that the scheduler has just made, on loopback
 		}},
-	}, nil
+	}
+	return nil
+}
+
+// kubeconfig writes the scheduler's kubeconfig: with all permissions, or, for a sandbox, with those
+// of a kube-scheduler.
+func (r *Run) kubeconfig(ctx context.Context) (file string, err error) {
+	file = filepath.Join(r.Options.Dir, kubeconfigFile)
+	if r.Options.Scheduler.Request.Recorded {
+		if err := r.permit(ctx); err != nil {
+			return "", err
+		}
+		err = r.server.WriteSchedulerKubeconfig(file)
+	} else {
+		err = r.server.WriteKubeconfig(file, "")
+	}
+	if err != nil {
+		return "", fmt.Errorf("write kubeconfig of the scheduler: %w", err)
+	}
+	return file, nil
 }
 
 // listByName are the flags with which a scheduler knows the nodes in name order. From 1.35 on it
@@ -87,21 +99,27 @@ func listByName(release versions.Release) []string {
 	return nil
 }
 
-// ordersTies reports whether a scheduler that examines one node at a time gives equally good nodes
+// OrdersTies reports whether a scheduler that examines one node at a time gives equally good nodes
 // to the same pods in each simulation.
-func ordersTies(release versions.Release) bool {
+func OrdersTies(release versions.Release) bool {
 	return release.Rules().OrderedTies && len(listByName(release)) > 0
 }
 
-// stop kills the scheduler, which has nothing to lose. One up to 1.24 that waits for a pod does not
-// end at SIGTERM (Run in pkg/scheduler/scheduler.go).
-func (s *scheduler) stop() error { return s.process.Kill() }
-
 func schedulerLog(dir string) string { return filepath.Join(dir, "kube-scheduler.log") }
 
-// awaitCache waits until the scheduler knows the nodes and the pods on them. A scheduler before
+// Ended returns an error with the end of the scheduler's log if it has ended.
+func (s *Running) Ended() error {
+	select {
+	case <-s.Done():
+		return fmt.Errorf("the scheduler ended: %s", s.Tail())
+	default:
+		return nil
+	}
+}
+
+// AwaitCache waits until the scheduler knows the nodes and the pods on them. A scheduler before
 // 1.28 starts to schedule earlier.
-func (s *scheduler) awaitCache(ctx context.Context, nodes, pods int) error {
+func (s *Running) AwaitCache(ctx context.Context, nodes, pods int) error {
 	ctx, cancel := context.WithTimeout(ctx, cacheTime)
 	defer cancel()
 	var m counters
@@ -117,15 +135,13 @@ func (s *scheduler) awaitCache(ctx context.Context, nodes, pods int) error {
 }
 
 // poll reads the metrics until done returns true.
-func (s *scheduler) poll(ctx context.Context, done func(counters) bool) error {
-	for interval := firstPoll; ; interval = min(2*interval, pollInterval) {
-		select {
-		case <-s.process.Done():
-			return fmt.Errorf("the scheduler ended: %s", s.process.Tail())
-		default:
+func (s *Running) poll(ctx context.Context, done func(counters) bool) error {
+	for interval := firstPoll; ; interval = min(2*interval, PollInterval) {
+		if err := s.Ended(); err != nil {
+			return err
 		}
 		// It does not serve them yet, or is busy.
-		if text, err := s.read(ctx); err == nil && done(parseMetrics(text, s.cacheSize)) {
+		if text, err := s.Metrics(ctx); err == nil && done(parseMetrics(text, s.cacheSize)) {
 			return nil
 		}
 		if err := clock.Sleep(ctx, interval); err != nil {
@@ -134,8 +150,15 @@ func (s *scheduler) poll(ctx context.Context, done func(counters) bool) error {
 	}
 }
 
-func (s *scheduler) read(ctx context.Context) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, http.NoBody)
+// IsIdle reports whether the scheduler has no pod to try.
+func (s *Running) IsIdle(ctx context.Context) bool {
+	text, err := s.Metrics(ctx)
+	return err == nil && parseMetrics(text, s.cacheSize).active == 0
+}
+
+// Metrics reads the scheduler's metrics, in Prometheus' text format.
+func (s *Running) Metrics(ctx context.Context) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.MetricsURL, http.NoBody)
 	if err != nil {
 		return "", err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
@@ -36,17 +35,20 @@ const reusable = 5000
 // isWorn reports whether another API server is better for the next run.
 func (s *Server) isWorn() bool { return s.objects > reusable }
 
-// StartServer starts the API server for the scheduler's release. Its data is in dir.
-func StartServer(ctx context.Context, s *session.Session, p Programs, dir string) (*Server, error) {
-	return startServer(ctx, s, p, dir, load.NewClasses(), 0)
+// StartServer starts the API server for the scheduler's release, for a run with the options, which
+// keep what it reads of their snapshot. Its data is in their directory.
+func StartServer(ctx context.Context, s *session.Session, p Programs, o *Options) (*Server, error) {
+	if err := o.readClasses(); err != nil {
+		return nil, err
+	}
+	return startServer(ctx, s, p, o.Dir, o)
 }
 
-func startServer(
-	ctx context.Context, s *session.Session, p Programs, dir string, classes *load.Classes, gcPercent int,
-) (*Server, error) {
+func startServer(ctx context.Context, s *session.Session, p Programs, dir string, o *Options) (*Server, error) {
+	classes := o.firstClasses()
 	api, err := apiserver.Start(ctx, apiserver.Options{
 		KubeAPIServer: p.KubeAPIServer, Etcd: p.Etcd, Dir: dir, Args: apiServerArgs(p.Scheduler.Release),
-		Objects: classes.Objects(), GCPercent: gcPercent,
+		Objects: classes.Objects(), GCPercent: o.GCPercent,
 	})
 	if err != nil {
 		return nil, err
@@ -64,10 +66,30 @@ func (s *Server) Close() error { return s.api.Close() }
 // Run runs a scenario on the API server, without the objects from earlier runs. The directory in
 // the options is for this run alone.
 func (s *Server) Run(ctx context.Context, o Options) (*report.Report, error) {
-	return s.run(ctx, o, nil)
+	r, err := s.begin(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { s.objects += r.objects() }()
+	if err := r.do(ctx); err != nil {
+		return nil, err
+	}
+	return r.Report, nil
 }
 
-func (s *Server) run(ctx context.Context, o Options, observer *observer) (*report.Report, error) {
+// Load loads the objects for a run, and leaves the scheduler to the caller.
+func (s *Server) Load(ctx context.Context, o Options) (*Run, error) {
+	r, err := s.begin(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	err = r.load(ctx)
+	s.objects += r.objects()
+	return r, err
+}
+
+// begin returns a run on the API server, which has no objects of earlier runs.
+func (s *Server) begin(ctx context.Context, o Options) (*Run, error) {
 	if s.used {
 		if err := s.api.Reset(ctx, s.empty); err != nil {
 			return nil, fmt.Errorf("remove the objects of the last run: %w", err)
@@ -77,22 +99,7 @@ func (s *Server) run(ctx context.Context, o Options, observer *observer) (*repor
 	if err := s.useClasses(ctx, &o); err != nil {
 		return nil, err
 	}
-	r := s.newRun(o, observer)
-	defer func() { s.objects += len(r.nodes) + len(r.pods) + r.addedNodes + r.addedPods }()
-	begin := time.Now()
-	if err := r.s.Step("load the objects", func() error { return r.load(ctx) }); err != nil {
-		return nil, err
-	}
-	r.report.Summary.LoadSeconds = time.Since(begin).Seconds()
-	if err := r.schedule(ctx); err != nil {
-		return nil, err
-	}
-	r.report.Notes = append(r.report.Notes, r.notes...)
-	if observer != nil {
-		observer.notes = r.notes
-	}
-	r.report.Finish()
-	return r.report, nil
+	return newRun(s.s, s.api, o), nil
 }
 
 // useClasses makes the API server know the classes for a run whose pods it admits, and forget an

@@ -45,16 +45,16 @@ func (a *Servers) Close() error {
 
 // Run runs a scenario on the API server for the scheduler's release.
 func (a *Servers) Run(ctx context.Context, p Programs, o Options) (*report.Report, error) {
-	server, err := a.prepare(ctx, p, &o)
+	server, err := a.Prepare(ctx, p, &o)
 	if err != nil {
 		return nil, err
 	}
 	return server.Run(ctx, o)
 }
 
-// prepare returns the API server at the scheduler's release, and sets the scheduler and a new
+// Prepare returns the API server at the scheduler's release, and sets the scheduler and a new
 // directory in the options for a run on it.
-func (a *Servers) prepare(ctx context.Context, p Programs, o *Options) (*Server, error) {
+func (a *Servers) Prepare(ctx context.Context, p Programs, o *Options) (*Server, error) {
 	if err := o.readClasses(); err != nil {
 		return nil, err
 	}
@@ -67,9 +67,9 @@ func (a *Servers) prepare(ctx context.Context, p Programs, o *Options) (*Server,
 	return server, err
 }
 
-// Start starts the API server for the scheduler's release, so that the next run on a snapshot need
+// start starts the API server for the scheduler's release, so that the next run on a snapshot need
 // not do so.
-func (a *Servers) Start(ctx context.Context, p Programs, objects capture.Objects) error {
+func (a *Servers) start(ctx context.Context, p Programs, objects capture.Objects) error {
 	o := Options{Snapshot: objects}
 	if err := o.readClasses(); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (a *Servers) find(ctx context.Context, p Programs, o *Options) (*Server, er
 		return nil, err
 	}
 	err = a.s.Step("start the API server of "+release, func() error {
-		server, err := startServer(ctx, a.s, p, dir, o.firstClasses(), 0)
+		server, err := startServer(ctx, a.s, p, dir, o)
 		if err == nil {
 			a.byRelease[release] = server
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 )
 
@@ -33,4 +34,16 @@ func Encode(o map[string]any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// Convert decodes an object into a value of its type.
+func Convert(o map[string]any, into any) error {
+	text, err := Encode(o)
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		return fmt.Errorf("read an object of the snapshot: %w", err)
+	}
+	return nil
 }

@@ -34,16 +34,16 @@ func (c Choice) Verdict() string {
 	return "no"
 }
 
-// Choose returns the name of the trial to use for each objective: the best among the given trials,
+// choose returns the name of the trial to use for each objective: the best among the given trials,
 // which come first, unless a trial in the front is better by more than one standard error of the
 // difference over the snapshots. The search tries many candidates, and the one that is best by
 // chance is not the best for other snapshots; the few given ones are not selected.
-func Choose(objectives []Objective, trials []Trial, given int) []string {
+func choose(objectives []Objective, trials []Trial, given int) []string {
 	all := make([]Figures, len(trials))
 	for i := range trials {
 		all[i] = trials[i].Figures
 	}
-	front := Front(objectives, all)
+	front := front(objectives, all)
 	var names []string
 	for o := range objectives {
 		cost := func(i int) float64 { return costs(objectives, all[i])[o] }
@@ -80,9 +80,9 @@ func surpasses(objectives []Objective, o int, a, b []Figures) bool {
 	return mean > math.Sqrt(variance/n)
 }
 
-// Compare compares the chosen points with the presets, whose names begin with [Preset]. chosen are
-// the points' names by objective.
-func Compare(objectives []Objective, points []Point, chosen []string) []Choice {
+// compareChoices compares the chosen points with the presets, whose names begin with [Preset].
+// chosen are the points' names by objective.
+func compareChoices(objectives []Objective, points []Point, chosen []string) []Choice {
 	all := []Choice{}
 	heldOut := slices.ContainsFunc(points, func(p Point) bool { return p.HeldOut != nil })
 	figures := func(p Point) Figures {

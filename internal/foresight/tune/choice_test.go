@@ -13,7 +13,7 @@ func tried(name string, figures ...float64) Trial {
 		t.BySnapshot = append(t.BySnapshot, Figures{f})
 	}
 	if len(figures) > 0 {
-		t.Figures = Mean(t.BySnapshot)
+		t.Figures = mean(t.BySnapshot)
 	}
 	return t
 }
@@ -43,7 +43,7 @@ func TestChoiceIsAGivenOneUnlessATrialIsClearlyBetter(t *testing.T) {
 		{"equal", []Trial{tried(Today, 4, 4), tried("preset a", 4, 4), tried("trial 3", 4, 4)}, Today},
 		{"failed", []Trial{tried(Today), tried("preset a", 4, 4), tried("trial 3")}, "preset a"},
 	} {
-		if diff := cmp.Diff([]string{tc.want}, Choose(twoObjectives()[:1], tc.trials, 2)); diff != "" {
+		if diff := cmp.Diff([]string{tc.want}, choose(twoObjectives()[:1], tc.trials, 2)); diff != "" {
 			t.Errorf("%s: %s", tc.name, diff)
 		}
 	}
@@ -52,7 +52,7 @@ func TestChoiceIsAGivenOneUnlessATrialIsClearlyBetter(t *testing.T) {
 // Without a given candidate that succeeds, nothing is known that another one could surpass.
 func TestThereIsNoChoiceIfAllGivenCandidatesFail(t *testing.T) {
 	trials := []Trial{tried(Today), tried("preset a"), tried("trial 3", 1, 1)}
-	if got := Choose(twoObjectives()[:1], trials, 2); len(got) != 0 {
+	if got := choose(twoObjectives()[:1], trials, 2); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
 }
@@ -67,7 +67,7 @@ func TestVerdict(t *testing.T) {
 // A choice that is the best one on the snapshots of the search can be worse on those held out.
 func TestChoicesAreComparedOnTheSnapshotsHeldOut(t *testing.T) {
 	held := func(p Point, bySnapshot ...Figures) Point {
-		p.HeldOut, p.HeldOutBySnapshot = Mean(bySnapshot), bySnapshot
+		p.HeldOut, p.HeldOutBySnapshot = mean(bySnapshot), bySnapshot
 		return p
 	}
 	points := []Point{
@@ -79,19 +79,19 @@ func TestChoicesAreComparedOnTheSnapshotsHeldOut(t *testing.T) {
 	want := []Choice{
 		{"less", "trial 9", 3, "preset default", 2, false, false}, {"more", "trial 9", 8, "preset default", 7, true, false},
 	}
-	if diff := cmp.Diff(want, Compare(twoObjectives(), points, []string{"trial 9", "trial 9"})); diff != "" {
+	if diff := cmp.Diff(want, compareChoices(twoObjectives(), points, []string{"trial 9", "trial 9"})); diff != "" {
 		t.Error(diff)
 	}
 	// The preset is better on one snapshot, and worse on the other.
 	points[2] = held(points[2], Figures{4, 7}, Figures{1, 7})
 	want[0].PresetFigure, want[0].WithinError = 2.5, true
-	if diff := cmp.Diff(want, Compare(twoObjectives(), points, []string{"trial 9", "trial 9"})); diff != "" {
+	if diff := cmp.Diff(want, compareChoices(twoObjectives(), points, []string{"trial 9", "trial 9"})); diff != "" {
 		t.Error(diff)
 	}
 	// One value has no standard error.
 	points = []Point{{Name: "trial 9", Figures: Figures{3, 9}}, {Name: Preset + "default", Figures: Figures{2, 7}}}
 	want = []Choice{{"less", "trial 9", 3, "preset default", 2, false, false}}
-	if diff := cmp.Diff(want, Compare(twoObjectives(), points, []string{"trial 9"})); diff != "" {
+	if diff := cmp.Diff(want, compareChoices(twoObjectives(), points, []string{"trial 9"})); diff != "" {
 		t.Errorf("without snapshots held out: %s", diff)
 	}
 	// A difference of rounding is none, and the best one of several presets counts.
@@ -100,17 +100,17 @@ func TestChoicesAreComparedOnTheSnapshotsHeldOut(t *testing.T) {
 		{Name: Preset + "dense", Figures: Figures{2, 8}}, {Name: Today, Figures: Figures{1, 10}},
 	}
 	want = []Choice{{"less", "trial 9", 2 + 5e-10, "preset dense", 2, true, false}}
-	if diff := cmp.Diff(want, Compare(twoObjectives(), points, []string{"trial 9", "no point"})); diff != "" {
+	if diff := cmp.Diff(want, compareChoices(twoObjectives(), points, []string{"trial 9", "no point"})); diff != "" {
 		t.Errorf("presets that are hardly better: %s", diff)
 	}
 	want = []Choice{{"more", "trial 9", 9, "preset dense", 8, true, false}}
-	if diff := cmp.Diff(want, Compare(twoObjectives(), points, []string{"no point", "trial 9"})); diff != "" {
+	if diff := cmp.Diff(want, compareChoices(twoObjectives(), points, []string{"no point", "trial 9"})); diff != "" {
 		t.Errorf("the first objective has no point: %s", diff)
 	}
-	if got := Compare(twoObjectives(), points, []string{}); got == nil || len(got) != 0 {
+	if got := compareChoices(twoObjectives(), points, []string{}); got == nil || len(got) != 0 {
 		t.Errorf("without choices: %v", got)
 	}
-	if got := Compare(twoObjectives(), points[:1], []string{"trial 9"}); len(got) != 0 {
+	if got := compareChoices(twoObjectives(), points[:1], []string{"trial 9"}); len(got) != 0 {
 		t.Errorf("without presets: %v", got)
 	}
 }

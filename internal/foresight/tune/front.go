@@ -17,8 +17,8 @@ func costs(objectives []Objective, f Figures) Figures {
 	return c
 }
 
-// Dominates reports whether a is at least as good as b in each objective, and better in one.
-func Dominates(objectives []Objective, a, b Figures) bool {
+// dominates reports whether a is at least as good as b in each objective, and better in one.
+func dominates(objectives []Objective, a, b Figures) bool {
 	better := false
 	for i, o := range objectives {
 		x, y := a[i], b[i]
@@ -33,14 +33,14 @@ func Dominates(objectives []Objective, a, b Figures) bool {
 	return better
 }
 
-// Front returns the indexes of the figures that no others dominate. If figures are equal, only the
+// front returns the indexes of the figures that no others dominate. If figures are equal, only the
 // first ones belong to it. Nil figures, from a failed trial, do not.
-func Front(objectives []Objective, all []Figures) []int {
+func front(objectives []Objective, all []Figures) []int {
 	var front []int
 	for i, f := range all {
 		beaten := f == nil
 		for j, other := range all {
-			if f != nil && other != nil && (Dominates(objectives, other, f) || j < i && slices.Equal(other, f)) {
+			if f != nil && other != nil && (dominates(objectives, other, f) || j < i && slices.Equal(other, f)) {
 				beaten = true
 			}
 		}

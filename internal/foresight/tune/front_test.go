@@ -8,7 +8,7 @@ import (
 
 func TestFront(t *testing.T) {
 	all := []Figures{{1, 1}, nil, {2, 2}, {2, 1}, {1, 1}, {3, 2}}
-	if diff := cmp.Diff([]int{0, 2}, Front(twoObjectives(), all)); diff != "" {
+	if diff := cmp.Diff([]int{0, 2}, front(twoObjectives(), all)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -21,7 +21,7 @@ func TestDominates(t *testing.T) {
 		{Figures{1, 3}, Figures{2, 2}, true}, {Figures{1, 2}, Figures{2, 2}, true}, {Figures{2, 3}, Figures{2, 2}, true},
 		{Figures{2, 2}, Figures{2, 2}, false}, {Figures{1, 1}, Figures{2, 2}, false}, {Figures{3, 3}, Figures{2, 2}, false},
 	} {
-		if got := Dominates(twoObjectives(), tc.a, tc.b); got != tc.want {
+		if got := dominates(twoObjectives(), tc.a, tc.b); got != tc.want {
 			t.Errorf("%v dominates %v: %t", tc.a, tc.b, got)
 		}
 	}
@@ -60,7 +60,7 @@ func TestPointsAreTheFrontAndTheGivenCandidates(t *testing.T) {
 		{Name: "trial 4", From: Today, Front: true, Figures: Figures{4, 1}},
 		{Name: Today, Front: true, Figures: Figures{5, 5}}, {Name: "preset a", Figures: Figures{6, 5}},
 	}
-	if diff := cmp.Diff(want, NewPoints(twoObjectives(), trials, 3)); diff != "" {
+	if diff := cmp.Diff(want, newPoints(twoObjectives(), trials, 3)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -69,7 +69,7 @@ func TestPointsAreTheFrontAndTheGivenCandidates(t *testing.T) {
 func TestTheFrontOfTheSnapshotsHeldOutIsMarked(t *testing.T) {
 	points := []Point{{Name: "best", HeldOut: Figures{1, 2}}, {Name: "beaten", HeldOut: Figures{2, 2}, HeldOutFront: true},
 		{Name: "failed", HeldOutFront: true}, {Name: "other", HeldOut: Figures{3, 3}}}
-	MarkHeldOut(twoObjectives(), points)
+	markHeldOut(twoObjectives(), points)
 	var got []string
 	for _, p := range points {
 		if p.HeldOutFront {

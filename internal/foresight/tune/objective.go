@@ -12,7 +12,7 @@
 // function over real numbers, whereas settings are choices from short lists, objectives are
 // several, and a run has tens of trials and not thousands.
 //
-// The package does no I/O, and the same seed with the same figures gives the same candidates.
+// The same seed with the same figures gives the same candidates.
 package tune
 
 import (
@@ -80,8 +80,8 @@ func ParseObjectives(text string) ([]Objective, error) {
 // Figures are the objectives' values, in their order.
 type Figures []float64
 
-// Measure returns a simulation's figures.
-func Measure(objectives []Objective, r *report.Report) Figures {
+// figuresOf returns a simulation's figures.
+func figuresOf(objectives []Objective, r *report.Report) Figures {
 	f := make(Figures, len(objectives))
 	for i, o := range objectives {
 		f[i] = measure(o.Name, &r.Summary)
@@ -118,8 +118,8 @@ func measure(name string, s *report.Summary) float64 {
 	return float64(s.Unplaced)
 }
 
-// Mean returns the mean figures for several snapshots.
-func Mean(all []Figures) Figures {
+// mean returns the mean figures for several snapshots.
+func mean(all []Figures) Figures {
 	mean := make(Figures, len(all[0]))
 	for _, f := range all {
 		for i := range f {

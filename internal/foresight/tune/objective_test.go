@@ -26,18 +26,18 @@ func TestMeasure(t *testing.T) {
 		{"without a distribution", report.Summary{Unplaced: 1, Before: &report.Distribution{OneZone: 4}},
 			Figures{0, 0, 0, 0, 0, 1}},
 	} {
-		if diff := cmp.Diff(tc.want, Measure(Objectives(), &report.Report{Summary: tc.summary})); diff != "" {
+		if diff := cmp.Diff(tc.want, figuresOf(Objectives(), &report.Report{Summary: tc.summary})); diff != "" {
 			t.Errorf("%s: %s", tc.name, diff)
 		}
 	}
 	three := report.Report{Summary: report.Summary{Unplaced: 3}}
-	if diff := cmp.Diff(Figures{3, 0}, Measure([]Objective{{Name: Unplaced}, {Name: Moves}}, &three)); diff != "" {
+	if diff := cmp.Diff(Figures{3, 0}, figuresOf([]Objective{{Name: Unplaced}, {Name: Moves}}, &three)); diff != "" {
 		t.Errorf("the figures are not in the order of the objectives: %s", diff)
 	}
 }
 
 func TestMean(t *testing.T) {
-	if diff := cmp.Diff(Figures{2, 5}, Mean([]Figures{{1, 4}, {3, 6}})); diff != "" {
+	if diff := cmp.Diff(Figures{2, 5}, mean([]Figures{{1, 4}, {3, 6}})); diff != "" {
 		t.Error(diff)
 	}
 }

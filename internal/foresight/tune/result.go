@@ -60,14 +60,14 @@ type Point struct {
 	AKS           profiles.Managed `json:"aks"`
 }
 
-// NewPoints returns the trials' front, ordered by the first objective, and then the given
+// newPoints returns the trials' front, ordered by the first objective, and then the given
 // candidates outside it.
-func NewPoints(objectives []Objective, trials []Trial, given int) []Point {
+func newPoints(objectives []Objective, trials []Trial, given int) []Point {
 	all := make([]Figures, len(trials))
 	for i := range trials {
 		all[i] = trials[i].Figures
 	}
-	front := Front(objectives, all)
+	front := front(objectives, all)
 	slices.SortStableFunc(front, func(a, b int) int {
 		return cmp.Compare(costs(objectives, all[a])[0], costs(objectives, all[b])[0])
 	})
@@ -87,11 +87,11 @@ func NewPoints(objectives []Objective, trials []Trial, given int) []Point {
 	return points
 }
 
-// MarkHeldOut marks the points that no other point beats on the snapshots that were held out.
-func MarkHeldOut(objectives []Objective, points []Point) {
+// markHeldOut marks the points that no other point beats on the snapshots that were held out.
+func markHeldOut(objectives []Objective, points []Point) {
 	for i := range points {
 		points[i].HeldOutFront = points[i].HeldOut != nil && !slices.ContainsFunc(points, func(p Point) bool {
-			return p.HeldOut != nil && Dominates(objectives, p.HeldOut, points[i].HeldOut)
+			return p.HeldOut != nil && dominates(objectives, p.HeldOut, points[i].HeldOut)
 		})
 	}
 }

@@ -110,7 +110,7 @@ func (s *Search) refine(n int) []Candidate {
 	for i := range s.trials {
 		all[i] = s.trials[i].Figures
 	}
-	front := Front(s.Objectives, all)
+	front := front(s.Objectives, all)
 	if len(front) == 0 || len(s.Settings) == 0 {
 		return nil
 	}

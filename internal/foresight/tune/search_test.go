@@ -206,7 +206,7 @@ func TestSearchOfASmallSpaceEnds(t *testing.T) {
 // is at least as good.
 func TestFrontIsNoWorseThanTheGivenCandidates(t *testing.T) {
 	trials := search(t, 2, 30)
-	points := NewPoints(twoObjectives(), trials, 1)
+	points := newPoints(twoObjectives(), trials, 1)
 	for o := range twoObjectives() {
 		if !slices.ContainsFunc(points, func(p Point) bool {
 			return p.Front && costs(twoObjectives(), p.Figures)[o] <= costs(twoObjectives(), trials[0].Figures)[o]
@@ -224,7 +224,7 @@ func TestSearchFindsAKnownFront(t *testing.T) {
 		}
 		// Of the 100,000 choices, 10 are on the front.
 		optimal := 0
-		for _, p := range NewPoints(twoObjectives(), trials, 1) {
+		for _, p := range newPoints(twoObjectives(), trials, 1) {
 			x := p.Figures[0]
 			if p.Front && p.Figures[1] == 10*x-x*x/2 {
 				optimal++

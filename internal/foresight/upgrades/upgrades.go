@@ -1,7 +1,5 @@
-// Package upgrades compares a scheduler at two releases: tables for the releases, and simulation
-// results on the same snapshot.
-//
-// The package does no I/O.
+// Package upgrades compares a scheduler at two releases: tables for the releases, and simulations
+// at both on the same snapshot.
 package upgrades
 
 import (

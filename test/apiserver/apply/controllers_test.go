@@ -178,7 +178,7 @@ func TestDeployWithoutAControllerManagerLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	deps := deploy.Deps{
-		Applier: client, Ledger: client, Locker: client, Finder: client, Holder: t.Name(),
+		Cluster: client, Holder: t.Name(),
 		Binary: func(context.Context, *deploy.Plan, string) (configcheck.Binary, error) {
 			return configcheck.Binary{}, configcheck.ErrNoBinary
 		},

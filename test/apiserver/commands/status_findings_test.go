@@ -25,8 +25,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health/observe"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
-	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -270,9 +268,9 @@ func TestStatusFindingsOfAnExtenderAndItsCaller(t *testing.T) {
 	e.expect(ctx, t)
 
 	caller := newSecond(ctx, t, "caller")
-	caller.deploy(ctx, t, v1alpha1.CustomSchedulerSpec{},
-		deploy.Facts{Wirings: []manifest.Wiring{{Extender: profiles.Extender{Name: e.name, URLPrefix: "http://10.96.0.9",
-			FilterVerb: "filter", Ignorable: new(bool)}}}})
+	calls := v1alpha1.Extender{Name: e.name, FilterVerb: "filter", Ignorable: new(bool),
+		Deployed: &v1alpha1.DeployedExtender{URLPrefix: "https://10.96.0.9", ServerName: e.name}}
+	caller.deploy(ctx, t, v1alpha1.CustomSchedulerSpec{Extenders: []v1alpha1.Extender{calls}}, deploy.Facts{})
 	caller.expect(ctx, t)
 
 	e.unreachable = errors.New("no route")

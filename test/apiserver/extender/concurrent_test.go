@@ -84,7 +84,7 @@ func (w *world) atOnce(t *testing.T, early, late operation) {
 	}
 	calls := []string{}
 	for _, wiring := range w.wired(t, "sched") {
-		calls = append(calls, wiring.Extender.Name)
+		calls = append(calls, wiring.Name)
 	}
 	slices.Sort(calls)
 	if diff := cmp.Diff(early.calls, calls); diff != "" {

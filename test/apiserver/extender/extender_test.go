@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
@@ -174,7 +175,7 @@ func TestSidecarIsWiredInRestartedAndTakenOutAgain(t *testing.T) {
 
 	// The scheduler keeps its sidecar when it is deployed again.
 	wired := w.wired(t, "sched")
-	if len(wired) != 1 || !wired[0].Alone {
+	if len(wired) != 1 || !wired[0].Deployed.Added {
 		t.Fatalf("wired: %v", wired)
 	}
 	w.scheduler(t, "sched", wired...)
@@ -196,7 +197,7 @@ func TestBindNeedsTheClientCertificate(t *testing.T) {
 	w := newWorld(t)
 	w.scheduler(t, "sched")
 	o := w.options("ext")
-	o.Call.BindVerb = extenders.VerbBind
+	o.FilterVerb, o.PrioritizeVerb, o.BindVerb = deploy.VerbFilter, deploy.VerbPrioritize, deploy.VerbBind
 	if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, o, "sched")); err != nil {
 		t.Fatal(err)
 	}
@@ -269,17 +270,17 @@ func TestAnExtenderRequiresTheCertificateThatItsSchedulersPresent(t *testing.T) 
 }
 
 // wired returns the extenders in the current revision of a scheduler.
-func (w *world) wired(t *testing.T, name string) []manifest.Wiring {
+func (w *world) wired(t *testing.T, name string) []v1alpha1.Extender {
 	t.Helper()
-	last, err := w.deps.Ledger.LastDeployed(t.Context(), w.ns, name)
+	last, err := w.deps.Cluster.LastDeployed(t.Context(), w.ns, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := deploy.PlanOf(last)
+	called, err := deploy.ExtendersOf(last)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return plan.Scheduler.Wirings
+	return called
 }
 
 // forgetClientSecret wires a scheduler as before there were client certificates for every extender.
@@ -289,7 +290,7 @@ func (w *world) forgetClientSecret(t *testing.T, name string) {
 	if len(wired) != 1 {
 		t.Fatalf("wired: %v", wired)
 	}
-	wired[0].ClientSecret, wired[0].Extender.TLS.CertFile, wired[0].Extender.TLS.KeyFile = "", "", ""
+	wired[0].Deployed.ClientSecret = ""
 	w.scheduler(t, name, wired...)
 }
 
@@ -303,19 +304,19 @@ func TestWhatCannotWorkIsRefusedAndNothingTouched(t *testing.T) {
 		schedulers []string
 		want       string
 	}{
-		"the name of a scheduler": {func(o *extenders.Options) { o.Call.Name = "sched" }, nil,
+		"the name of a scheduler": {func(o *extenders.Options) { o.Name = "sched" }, nil,
 			"name sched is in use by a kube-scheduler"},
 		"a scheduler that does not exist": {func(*extenders.Options) {}, []string{"none"},
 			"scheduler none is not deployed"},
 		"a sidecar of none": {func(o *extenders.Options) { o.Sidecar = true }, nil,
 			"is a sidecar, and no scheduler calls it"},
-		"a sidecar that binds": {func(o *extenders.Options) { o.Sidecar, o.Call.BindVerb = true, "bind" },
+		"a sidecar that binds": {func(o *extenders.Options) { o.Sidecar, o.BindVerb = true, "bind" },
 			[]string{"sched"}, "is a sidecar, which must not bind pods"},
-		"about its own pods, not ignorable": {func(o *extenders.Options) { o.Nodes, o.Call.Ignorable = []string{"n"}, &no },
+		"about its own pods, not ignorable": {func(o *extenders.Options) { o.Nodes, o.Ignorable = []string{"n"}, &no },
 			nil, "own pods, and could not schedule them"},
-		"bind for the default scheduler": {func(o *extenders.Options) { o.Nodes, o.Call.BindVerb = []string{"n"}, "bind" },
+		"bind for the default scheduler": {func(o *extenders.Options) { o.Nodes, o.BindVerb = []string{"n"}, "bind" },
 			nil, "has no client certificate"},
-		"nothing said about its absence": {func(o *extenders.Options) { o.Call.Ignorable = nil }, nil,
+		"nothing said about its absence": {func(o *extenders.Options) { o.Ignorable = nil }, nil,
 			"ignorable is not set"},
 	}
 	for name, c := range cases {

@@ -23,8 +23,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
-	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -82,7 +80,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{ns: server.Namespace(t), kube: kube, client: &client{Client: real, kube: kube}}
 	w.deps = deploy.Deps{
-		Applier: w.client, Ledger: real, Locker: real, Finder: real, Holder: t.Name(),
+		Cluster: w.client, Holder: t.Name(),
 		Binary: func(context.Context, *deploy.Plan, string) (configcheck.Binary, error) {
 			return configcheck.Binary{}, configcheck.ErrNoBinary
 		},
@@ -108,10 +106,10 @@ var binpacking = v1alpha1.CustomSchedulerSpec{
 }
 
 // scheduler deploys a scheduler.
-func (w *world) scheduler(t *testing.T, name string, wirings ...manifest.Wiring) {
+func (w *world) scheduler(t *testing.T, name string, called ...v1alpha1.Extender) {
 	t.Helper()
 	s := w.schedulerDeployment(name, binpacking)
-	s.Wirings = wirings
+	s.Request.Spec.Extenders = called
 	plan, err := deploy.NewPlan(s.Request, s.Facts)
 	if err != nil {
 		t.Fatal(err)
@@ -135,17 +133,16 @@ func (w *world) removeInTheEnd(t *testing.T, name string) {
 func (w *world) options(name string) extenders.Options {
 	yes := true
 	return extenders.Options{
-		Call: profiles.Extender{
-			Name: name, FilterVerb: extenders.VerbFilter, PrioritizeVerb: extenders.VerbPrioritize, Weight: 1, Ignorable: &yes,
-			NodeCacheCapable: &yes,
+		Extender: v1alpha1.Extender{
+			Name: name, Image: "localhost/extender:v1", Policies: []v1alpha1.Policy{{Name: "blockall"}}, Ignorable: &yes,
 		},
-		Namespace: w.ns, Image: "localhost/extender:v1", Policies: []manifest.Policy{{Name: "blockall"}}, Now: time.Now(),
+		Namespace: w.ns, Now: time.Now(),
 	}
 }
 
 func (w *world) deployment(t *testing.T, o extenders.Options, schedulers ...string) extenders.Deployment {
 	x := extenders.Deployment{Options: o, Release: release}
-	if o.Call.Name == "ext" {
+	if o.Name == "ext" {
 		w.removeInTheEnd(t, "ext")
 	}
 	for _, name := range schedulers {

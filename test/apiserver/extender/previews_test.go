@@ -24,18 +24,18 @@ import (
 
 // recording is a client that records what it changed.
 type recording struct {
-	deploy.Applier
+	deploy.Cluster
 	changes apply.ChangeSet
 }
 
 func (r *recording) Apply(ctx context.Context, objects []*unstructured.Unstructured) (apply.ChangeSet, error) {
-	changes, err := r.Applier.Apply(ctx, objects)
+	changes, err := r.Cluster.Apply(ctx, objects)
 	r.changes = append(r.changes, changes...)
 	return changes, err
 }
 
 func (r *recording) Delete(ctx context.Context, objects []*unstructured.Unstructured) (apply.ChangeSet, error) {
-	changes, err := r.Applier.Delete(ctx, objects)
+	changes, err := r.Cluster.Delete(ctx, objects)
 	r.changes = append(r.changes, changes...)
 	return changes, err
 }
@@ -118,7 +118,7 @@ func TestCommandsDoWhatTheirPreviewPrints(t *testing.T) {
 		}
 	}
 	current := func(ctx context.Context) (*apply.Revision, error) {
-		return w.deps.Ledger.LastDeployed(ctx, w.ns, "sched")
+		return w.deps.Cluster.LastDeployed(ctx, w.ns, "sched")
 	}
 	for _, step := range []struct {
 		name string
@@ -138,7 +138,7 @@ func TestCommandsDoWhatTheirPreviewPrints(t *testing.T) {
 		})},
 		{"extender deploy", extender("ext", func(*extenders.Options) {})},
 		{"extender deploy again",
-			extender("ext", func(o *extenders.Options) { o.Image, o.Call.Weight = "localhost/extender:v2", 3 })},
+			extender("ext", func(o *extenders.Options) { o.Image, o.Weight = "localhost/extender:v2", 3 })},
 		{"extender deploy --sidecar", extender("near", func(o *extenders.Options) { o.Sidecar = true })},
 		{"credentials refresh", func(d deploy.Deps) (preview func(context.Context) (apply.ChangeSet, error),
 			run func(context.Context) error) {
@@ -183,8 +183,8 @@ func TestCommandsDoWhatTheirPreviewPrints(t *testing.T) {
 		}},
 	} {
 		d := w.deps
-		record := &recording{Applier: w.deps.Applier}
-		d.Applier = record
+		record := &recording{Cluster: w.deps.Cluster}
+		d.Cluster = record
 		preview, run := step.of(d)
 		planned, err := preview(t.Context())
 		if err != nil {

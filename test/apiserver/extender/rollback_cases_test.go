@@ -91,7 +91,7 @@ func TestRollbackThatCannotWorkChangesNothing(t *testing.T) {
 			t.Fatalf("error %v", err)
 		}
 		unchanged(t)
-		revisions, err := w.deps.Ledger.Revisions(t.Context(), w.ns, "sched")
+		revisions, err := w.deps.Cluster.Revisions(t.Context(), w.ns, "sched")
 		if last := revisions[len(revisions)-1]; err != nil || last.Status != apply.Failed ||
 			last.Origin != "rollback to revision 1" {
 			t.Errorf("the last revision is %+v, %v", last, err)

@@ -76,11 +76,11 @@ func TestRollbackRestoresImageConfigurationPermissionsAndExtenders(t *testing.T)
 	if slices.ContainsFunc(warnings, func(text string) bool { return strings.Contains(text, "deployed again") }) {
 		t.Errorf("warnings %q", warnings)
 	}
-	revisions, err := w.deps.Ledger.Revisions(t.Context(), w.ns, "sched")
+	revisions, err := w.deps.Cluster.Revisions(t.Context(), w.ns, "sched")
 	if err != nil {
 		t.Fatal(err)
 	}
-	history, err := deploy.History(t.Context(), revisions, w.deps.Ledger.ReadRevision)
+	history, err := deploy.History(t.Context(), revisions, w.deps.Cluster.ReadRevision)
 	if err != nil {
 		t.Fatal(err)
 	}

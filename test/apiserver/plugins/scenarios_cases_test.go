@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/foresight/expect"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/policytest"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -40,14 +40,15 @@ func TestExpectationsThatAreNotMetFail(t *testing.T) {
 	if !strings.Contains(insufficient, "pending: ") || !strings.Contains(insufficient, "Insufficient cpu") {
 		t.Errorf("got %+v", got[1])
 	}
-	outcome := func(pod, expected, got string, met bool, failures ...expect.Failure) expect.Outcome {
-		return expect.Outcome{Name: pod + ": " + expected, Expected: expected, Got: got, Met: met, Failures: failures}
+	outcome := func(pod, expected, got string, met bool, failures ...policytest.Failure) policytest.Outcome {
+		return policytest.Outcome{Name: pod + ": " + expected, Expected: expected, Got: got, Met: met, Failures: failures}
 	}
-	want := []expect.Outcome{
-		outcome("shop/web-*", "on node a", "0 of 2 pods", false, expect.Failure{Pod: "shop/web-1", Node: "b", Got: "on node b"},
-			expect.Failure{Pod: "shop/web-2", Node: "b", Got: "on node b"}),
+	want := []policytest.Outcome{
+		outcome("shop/web-*", "on node a", "0 of 2 pods", false,
+			policytest.Failure{Pod: "shop/web-1", Node: "b", Got: "on node b"},
+			policytest.Failure{Pod: "shop/web-2", Node: "b", Got: "on node b"}),
 		outcome("shop/big", "pending: Insufficient memory", insufficient, false,
-			expect.Failure{Pod: "shop/big", Got: insufficient}),
+			policytest.Failure{Pod: "shop/big", Got: insufficient}),
 		outcome("shop/low", "evicted", "evicted by shop/high", true),
 		outcome("shop/high", "on node a or c", "on node c", true),
 		outcome("default/none", "pending", "no such pod", false),

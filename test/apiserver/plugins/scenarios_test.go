@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/foresight/expect"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/policytest"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -47,7 +46,7 @@ func TestNewPluginPassesItsScenario(t *testing.T) {
 	}
 	const reason = "pending: the node has the label quiet/exclude"
 	got := result.Runs[0].Expectations
-	web := expect.Outcome{Name: "default/web: on node open", Expected: "on node open", Got: "on node open", Met: true}
+	web := policytest.Outcome{Name: "default/web: on node open", Expected: "on node open", Got: "on node open", Met: true}
 	if len(got) != 2 || !cmp.Equal(got[0], web) ||
 		got[1].Name != "default/stuck: "+reason || got[1].Expected != reason ||
 		!strings.Contains(got[1].Got, "2 node(s) the node has the label quiet/exclude") &&

@@ -120,7 +120,7 @@ func TestCustomResourcesOfTheSnapshotAreServed(t *testing.T) {
 	withSimulator(t, apiserver.Release, func(s *simulator) error {
 		o := s.options(t, newObjects(t, manifests), pack.Scheduler{})
 		o.Scenario = scenario.Pending()
-		o.Before = func(ctx context.Context, cfg *rest.Config) error {
+		o.Observer = whenLoaded{do: func(ctx context.Context, cfg *rest.Config) error {
 			client, err := dynamic.NewForConfig(cfg)
 			if err != nil {
 				return err
@@ -138,7 +138,7 @@ func TestCustomResourcesOfTheSnapshotAreServed(t *testing.T) {
 			}
 			equal(t, "zones", 1, len(topology.Object["zones"].([]any)))
 			return nil
-		}
+		}}
 		r, err := s.server.Run(t.Context(), o)
 		if err == nil {
 			equal(t, "placements", map[string]string{"web": "a"}, nodesOf(*r))

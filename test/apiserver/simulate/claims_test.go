@@ -141,7 +141,7 @@ func TestVolumesOfPodsThatLeaveAreDetached(t *testing.T) {
 		withSimulator(t, apiserver.Release, func(sim *simulator) error {
 			o := sim.options(t, objects, pack.Scheduler{})
 			o.Scenario = s
-			o.After = func(ctx context.Context, cfg *rest.Config) error {
+			o.Observer = whenScheduled{do: func(ctx context.Context, cfg *rest.Config) error {
 				kube, err := kubernetes.NewForConfig(cfg)
 				if err != nil {
 					return err
@@ -151,7 +151,7 @@ func TestVolumesOfPodsThatLeaveAreDetached(t *testing.T) {
 					left = append(left, list.Items[i].Name)
 				}
 				return err
-			}
+			}}
 			r, err := sim.server.Run(t.Context(), o)
 			if err == nil && nodesOf(*r)["high"] != "a" {
 				t.Errorf("%s: placements %v, unplaced %v", name, nodesOf(*r), reasons(*r))

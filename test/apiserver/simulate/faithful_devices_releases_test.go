@@ -264,11 +264,11 @@ func (w *world) simulateDevices(t *testing.T, configuration string) (r report.Re
 		o := sim.options(t, objects, pack.Scheduler{Configuration: profiles.Request{
 			Source: []byte(configurationHead(w.Release) + configuration), SourceName: "scheduler.yaml"}})
 		o.Scenario = scenario.Pending()
-		o.After = func(_ context.Context, cfg *rest.Config) error {
+		o.Observer = whenScheduled{do: func(_ context.Context, cfg *rest.Config) error {
 			kube, err := kubernetes.NewForConfig(cfg)
 			devices = allocatedDevices(t, kube)
 			return err
-		}
+		}}
 		result, err := sim.server.Run(t.Context(), o)
 		if err == nil {
 			r = *result

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/needed"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -24,7 +24,7 @@ func checkNeeded(t *testing.T, release string) {
 		pod("full", "3", "", "nodeName: a", "phase: Running")+
 		pod("small-1", "2", "", "", "")+pod("small-2", "2", "", "", ""))
 	args := []string{"simulate", "nodes", "--until-fits", "--snapshot", file, "--branch", release}
-	got := run.Decode[report.Needed](t, run.PMKSched(t, append(args, "--template", "a", "-o", "json")...).OK(t).Stdout)
+	got := run.Decode[needed.Result](t, run.PMKSched(t, append(args, "--template", "a", "-o", "json")...).OK(t).Stdout)
 	need := got.Templates[0]
 	equal(t, "nodes, placed, used, unplaced and simulations", [5]int{2, 2, 2, 0, 2},
 		[5]int{need.Nodes, need.Placed, need.Used, len(need.Unplaced), need.Simulations})

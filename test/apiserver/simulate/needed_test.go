@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/needed"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
@@ -15,10 +16,10 @@ import (
 )
 
 // neededLike returns how many nodes like a node the pending pods need, at most eight.
-func neededLike(t *testing.T, template string, objects *objects) (need *report.TemplateNeed) {
+func neededLike(t *testing.T, template string, objects *objects) (need *needed.Need) {
 	t.Helper()
 	withSimulator(t, apiserver.Release, func(sim *simulator) (err error) {
-		need, _, err = simulate.NeededOf(t.Context(), sim.session, simulate.Script{}, template, 8,
+		need, _, err = needed.Of(t.Context(), sim.session, simulate.Script{}, template, 8,
 			func(ctx context.Context, s scenario.Scenario) (*report.Report, error) {
 				o := sim.options(t, objects, pack.Scheduler{})
 				o.Scenario = s

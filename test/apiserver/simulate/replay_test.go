@@ -140,7 +140,7 @@ func replayIsTheSame(t *testing.T, release string) {
 	withSimulator(t, release, func(sim *simulator) (err error) {
 		o := sim.options(t, nil, pack.Scheduler{Configuration: profiles.Request{
 			Source: []byte(configurationHead(w.Release) + f.configuration), SourceName: "scheduler.yaml"}})
-		got, err = sim.server.Replay(t.Context(), o, recording, time.Millisecond, nil)
+		got, err = replay.On(t.Context(), sim.session, sim.server, o, recording, time.Millisecond, nil)
 		return err
 	})
 	if len(got.Differences) > 0 || got.SameNode < 180 {

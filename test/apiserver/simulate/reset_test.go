@@ -50,9 +50,9 @@ func TestRunsSeeNothingOfTheRunBefore(t *testing.T) {
 	withSimulator(t, apiserver.Release, func(s *simulator) error {
 		o := s.options(t, newObjects(t, many.String()+pod("web", "1", "", "", "")), pack.Scheduler{})
 		o.Scenario = scenario.Pending()
-		o.Before = func(ctx context.Context, cfg *rest.Config) error {
+		o.Observer = whenLoaded{do: func(ctx context.Context, cfg *rest.Config) error {
 			return load.Others(ctx, cfg, slices.Concat(definitions, racks))
-		}
+		}}
 		if _, err := s.server.Run(t.Context(), o); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
@@ -133,7 +134,7 @@ func (s *simulator) start(ctx context.Context, release string) (err error) {
 	programs := simulate.Programs{
 		Scheduler: simulate.Scheduler{Release: s.release}, KubeAPIServer: binaries.KubeAPIServer, Etcd: binaries.Etcd,
 	}
-	s.server, err = simulate.StartServer(ctx, s.session, programs, s.dir)
+	s.server, err = simulate.StartServer(ctx, s.session, programs, &simulate.Options{Dir: s.dir})
 	return err
 }
 
@@ -159,6 +160,24 @@ func (s *simulator) options(t *testing.T, objects capture.Objects, scheduler pac
 		Snapshot: objects, Dir: dir, Timeout: run.Patience,
 		Scheduler: simulate.Scheduler{Request: scheduler, Release: s.release, Program: s.scheduler},
 	}
+}
+
+// whenLoaded calls a function when the objects are loaded.
+type whenLoaded struct {
+	simulate.Unobserved
+	do func(ctx context.Context, cfg *rest.Config) error
+}
+
+func (o whenLoaded) Loaded(ctx context.Context, r *simulate.Run) error { return o.do(ctx, r.Config()) }
+
+// whenScheduled calls a function when the pods are scheduled.
+type whenScheduled struct {
+	simulate.Unobserved
+	do func(ctx context.Context, cfg *rest.Config) error
+}
+
+func (o whenScheduled) Scheduled(ctx context.Context, r *simulate.Run) error {
+	return o.do(ctx, r.Config())
 }
 
 // presetScheduler has the configuration of a preset.
@@ -225,7 +244,7 @@ func explained(t *testing.T, manifests, release, node string, scheduler pack.Sch
 	objects := newObjects(t, manifests)
 	var in *decision.Input
 	withSimulator(t, release, func(sim *simulator) (err error) {
-		in, err = sim.server.Explain(t.Context(), sim.options(t, objects, scheduler), "shop", "web")
+		in, err = decision.Observe(t.Context(), sim.server, sim.options(t, objects, scheduler), "shop", "web", "")
 		return err
 	})
 	return *decision.New(*in, node)

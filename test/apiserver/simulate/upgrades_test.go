@@ -22,15 +22,23 @@ func TestPlacementsDifferWithTheConfiguration(t *testing.T) {
 		pod("packed", "1", "", "", ""))
 	var found *upgrades.Placements
 	withSimulator(t, apiserver.Release, func(sim *simulator) (err error) {
-		programs := func(preset string) simulate.Programs {
-			return simulate.Programs{Scheduler: simulate.Scheduler{Release: sim.release, Program: sim.scheduler,
-				Request: presetScheduler(preset)}}
+		simulation := func(preset string) *simulate.Simulation {
+			return &simulate.Simulation{Programs: simulate.Programs{Scheduler: simulate.Scheduler{Release: sim.release,
+				Program: sim.scheduler, Request: presetScheduler(preset)}}}
 		}
-		found, _, err = simulate.ComparePlacements(t.Context(), programs(""), programs("binpack"),
-			func(ctx context.Context, p simulate.Programs) (*report.Report, error) {
-				o := sim.options(t, objects, p.Scheduler.Request)
-				o.Scenario = scenario.ReplaceAll()
-				return sim.server.Run(ctx, o)
+		results := map[*simulate.Simulation][]*report.Report{}
+		found, _, err = upgrades.CompareRuns(t.Context(), [2]*simulate.Simulation{simulation(""), simulation("binpack")},
+			func(ctx context.Context, m *simulate.Simulation, n int) ([]*report.Report, error) {
+				for len(results[m]) < n {
+					o := sim.options(t, objects, m.Programs.Scheduler.Request)
+					o.Scenario = scenario.ReplaceAll()
+					result, err := sim.server.Run(ctx, o)
+					if err != nil {
+						return nil, err
+					}
+					results[m] = append(results[m], result)
+				}
+				return results[m][:n], nil
 			})
 		return err
 	})

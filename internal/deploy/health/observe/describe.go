@@ -244,13 +244,12 @@ func (w *workload) describeCalls(h *health.Workload, deployed []string) {
 		}
 		return
 	}
-	wirings, err := deploy.WiringsOf(w.recorded)
+	called, err := deploy.ExtendersOf(w.recorded)
 	unknown(h, err)
-	for _, wiring := range wirings {
-		name := wiring.Extender.Name
-		h.Calls = append(h.Calls, name)
-		if wiring.Sidecar == nil && !slices.Contains(deployed, name) {
-			h.Missing = append(h.Missing, name)
+	for _, e := range called {
+		h.Calls = append(h.Calls, e.Name)
+		if !e.Sidecar && !slices.Contains(deployed, e.Name) {
+			h.Missing = append(h.Missing, e.Name)
 		}
 	}
 }

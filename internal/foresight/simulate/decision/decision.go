@@ -1,5 +1,5 @@
-// Package decision describes a scheduler's decision about one pod: for each node, which plugin or
-// extender refused it, or its scores. It does no I/O.
+// Package decision simulates a scheduler's decision about one pod and explains it: for each node,
+// the plugin or extender that refused it, or its scores.
 package decision
 
 import (
@@ -32,6 +32,8 @@ type Input struct {
 	// From is the pod's node before; Evicted are the pods that made room for it.
 	From    string
 	Evicted []string
+	// Fixes would make the pod fit on the node that is explained in addition.
+	Fixes []Fix
 	// Notes are the scheduler's differences from the one that a deployment runs.
 	Notes []string
 }
@@ -133,6 +135,9 @@ func New(in Input, chosen string) *Result {
 	r.countRefusals(in)
 	if chosen != "" {
 		r.choose(chosen)
+	}
+	if c := r.Chosen; c != nil && c.Outcome == Refused {
+		c.Fixes = in.Fixes
 	}
 	return r
 }

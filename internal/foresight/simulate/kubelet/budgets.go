@@ -9,10 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/pmk-sched/pmk-sched/internal/foresight/preemption"
 )
 
 // Budget is a PodDisruptionBudget whose status follows its pods.
@@ -33,7 +32,7 @@ type Health struct{ Allowed, Healthy, Desired, Expected int }
 // NewHealth returns a budget's status for a number of ready pods and the number that its rule
 // expects (updatePdbStatus in pkg/controller/disruption/disruption.go).
 func NewHealth(rule *policyv1.PodDisruptionBudgetSpec, healthy, expected int) Health {
-	return Health{Desired: preemption.Desired(rule, expected), Expected: expected}.with(healthy)
+	return Health{Desired: Desired(rule, expected), Expected: expected}.with(healthy)
 }
 
 func (h Health) with(healthy int) Health {
@@ -56,6 +55,28 @@ func (b *Budget) after(bound int) Health {
 	default:
 		return NewHealth(&b.Rule, healthy, bound)
 	}
+}
+
+// NeedsScale reports whether a rule's number of allowed disruptions depends on the controllers'
+// scale (getExpectedPodCount in pkg/controller/disruption/disruption.go).
+func NeedsScale(rule *policyv1.PodDisruptionBudgetSpec) bool {
+	return rule.MaxUnavailable != nil || rule.MinAvailable != nil && rule.MinAvailable.Type == intstr.String
+}
+
+// Desired returns how many of the expected pods a rule keeps ready (getExpectedPodCount in
+// pkg/controller/disruption/disruption.go).
+func Desired(rule *policyv1.PodDisruptionBudgetSpec, expected int) int {
+	scaled := func(value *intstr.IntOrString) int {
+		n, _ := intstr.GetScaledValueFromIntOrPercent(value, expected, true) // the API server refuses others
+		return n
+	}
+	switch {
+	case rule.MaxUnavailable != nil:
+		return max(expected-scaled(rule.MaxUnavailable), 0)
+	case rule.MinAvailable != nil:
+		return scaled(rule.MinAvailable)
+	}
+	return 1 // by default
 }
 
 // budgets writes the status for PodDisruptionBudgets, as their controller does.

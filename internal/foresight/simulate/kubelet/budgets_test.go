@@ -44,3 +44,22 @@ func TestBudgetsFollowTheirPods(t *testing.T) {
 		})
 	}
 }
+
+// The disruption controller rounds percentages up (GetScaledValueFromIntOrPercent with roundUp in
+// pkg/controller/disruption/disruption.go).
+func TestPercentagesOfABudgetAreRoundedUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule           policyv1.PodDisruptionBudgetSpec
+		expected, want int
+	}{
+		"minAvailable, half of 3":   {policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromString("50%"))}, 3, 2},
+		"minAvailable, all of 3":    {policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromString("100%"))}, 3, 3},
+		"maxUnavailable, half of 3": {policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromString("50%"))}, 3, 1},
+		"maxUnavailable, 4 of 3":    {policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(4))}, 3, 0},
+		"without a rule":            {policyv1.PodDisruptionBudgetSpec{}, 3, 1},
+	} {
+		if got := Desired(&c.rule, c.expected); got != c.want {
+			t.Errorf("%s: got %d, want %d", name, got, c.want)
+		}
+	}
+}

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -74,23 +75,21 @@ func open(ctx context.Context, s *session.Session, r Request) (e *engine, err er
 
 func (e *engine) close() error { return errors.Join(e.runner.close(), e.remove()) }
 
-// here runs simulations on this machine, each with its own API servers.
+// here runs simulations on this machine, as many at the same time as it has API servers.
 type here struct {
 	plan *plan
 	all  []*simulate.Servers
-	free chan *simulate.Servers
 }
 
 // startHere is a [starter].
 func startHere(_ context.Context, s *session.Session, p *plan, parallel int, _ string) (runner, error) {
-	h := &here{plan: p, free: make(chan *simulate.Servers, parallel)}
+	h := &here{plan: p}
 	for range parallel {
 		servers, err := simulate.NewServers(s.Quiet(), "simulate")
 		if err != nil {
 			return nil, errors.Join(err, h.close())
 		}
 		h.all = append(h.all, servers)
-		h.free <- servers
 	}
 	return h, nil
 }
@@ -105,23 +104,22 @@ func (h *here) close() error {
 
 func (h *here) run(ctx context.Context, s *session.Session, cells []plannedCell) ([]Outcome, error) {
 	outcomes := make([]Outcome, len(cells))
-	var running sync.WaitGroup
+	runs := simulate.NewRuns(h.all...)
+	var running errgroup.Group
+	running.SetLimit(len(h.all))
 	for i, cell := range cells {
-		servers := <-h.free
-		if ctx.Err() != nil {
-			h.free <- servers
-			break
-		}
-		running.Go(func() {
-			defer func() { h.free <- servers }()
+		running.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			done := s.OnStep("simulate " + cell.name.String())
-			result, err := h.plan.simulate(ctx, servers, cell)
+			result, err := h.plan.simulate(ctx, runs, cell)
 			done(err)
 			outcomes[i] = NewOutcome(result, err)
+			return nil
 		})
 	}
-	running.Wait()
-	if ctx.Err() != nil {
+	if running.Wait() != nil || ctx.Err() != nil {
 		return nil, fmt.Errorf("simulate: %w", ctx.Err())
 	}
 	return outcomes, nil

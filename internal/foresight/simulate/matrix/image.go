@@ -221,7 +221,7 @@ func RunCell(ctx context.Context, s *session.Session, list string, index int, ou
 		return err
 	}
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	result, err := p.simulate(ctx, servers, cells[index])
+	result, err := p.simulate(ctx, simulate.NewRuns(servers), cells[index])
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -215,25 +215,28 @@ func (p *plan) copySteps(ctx context.Context, sc Scenario, dir string) ([]scenar
 
 // simulate runs one simulation in a plan.
 func (p *plan) simulate(
-	ctx context.Context, servers *simulate.Servers, cell plannedCell,
+	ctx context.Context, runs *simulate.Runs, cell plannedCell,
 ) (_ *report.Report, err error) {
-	m := simulate.Simulation{Timeout: p.Timeout, Prices: p.Prices}
+	m := &simulate.Simulation{Programs: p.Schedulers[cell.Scheduler], Timeout: p.Timeout, Prices: p.Prices}
 	if m.Scenarios, err = (simulate.Script{Steps: p.Scenarios[cell.Scenario]}).Read(ctx); err != nil {
 		return nil, err
 	}
 	if m.Snapshot, err = capture.OpenFile(p.Snapshots[cell.Snapshot]); err != nil {
 		return nil, err
 	}
-	programs := p.Schedulers[cell.Scheduler]
 	if cell.Configuration != "" {
 		var breaker *extenders.Breaker
 		if breaker, err = extenders.StartBreaker(p.Seed); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, breaker.Close(ctx)) }()
-		c := &programs.Scheduler.Request.Configuration
+		c := &m.Programs.Scheduler.Request.Configuration
 		c.Preset, c.Source, c.SourceName = "", breaker.Resolve(cell.Configuration), cell.ConfigurationName
 		c.Extenders, c.Confined = nil, false // they are in it, and newPlan rendered what it is made of
 	}
-	return m.Run(ctx, servers, programs)
+	results, err := runs.Results(ctx, m, 1)
+	if err != nil {
+		return nil, err
+	}
+	return results[0], nil
 }

@@ -172,3 +172,18 @@ func orEmpty[T any](list []T) []T {
 	}
 	return list
 }
+
+// Left counts the pods without a node after a simulation; evicted pods are created again.
+func (r *Report) Left() int { return len(r.Unplaced) + len(r.Evicted) }
+
+// NewNodes returns how many nodes that were added by the simulation got a pod.
+func (r *Report) NewNodes() int {
+	before, _ := r.State()
+	added := map[string]bool{}
+	for _, p := range r.Placements {
+		if n := before.nodes[p.Node]; n == nil || !n.known {
+			added[p.Node] = true
+		}
+	}
+	return len(added)
+}

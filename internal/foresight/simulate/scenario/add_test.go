@@ -124,10 +124,12 @@ func TestReplicas(t *testing.T) {
 }
 
 func TestManifestsThatCannotBeAddedAreRefused(t *testing.T) {
+	const template = `"template":{"spec":{"containers":[{}]}}`
 	cases := map[string]struct{ manifest, want string }{
 		"no pods": {`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"}}`, "no pod to add"},
 		"no replicas": {
-			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":0,"template":{"spec":{"containers":[{}]}}}}`, "no pod to add"},
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":0,` + template + `}}`,
+			"no pod to add"},
 		"a DaemonSet": {`{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"a"}}`,
 			"pods of a DaemonSet cannot be added"},
 		"no name": {`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{}]}}`,
@@ -140,27 +142,32 @@ func TestManifestsThatCannotBeAddedAreRefused(t *testing.T) {
 			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"nodeName":"n","containers":[{}]}}`,
 			"spec.nodeName is set"},
 		"not a number": {
-			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":"3","template":{"spec":{"containers":[{}]}}}}`, "invalid spec.replicas 3"},
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":"3",` + template + `}}`,
+			"invalid spec.replicas 3"},
 		"a CronJob": {`{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"a"}}`,
 			"pods of a CronJob cannot be added"},
 		"a ReplicationController": {`{"apiVersion":"v1","kind":"ReplicationController","metadata":{"name":"a"}}`,
 			"pods of a ReplicationController cannot be added"},
 		"too many": {
-			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":100001,"template":{"spec":{"containers":[{}]}}}}`,
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":100001,` + template + `}}`,
 			"Deployment default/a: invalid spec.replicas 100001: must be between 0 and 100000"},
 		"a fraction": {
-			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":1.5,"template":{"spec":{"containers":[{}]}}}}`,
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":1.5,` + template + `}}`,
 			"invalid spec.replicas 1.5"},
 		"completions": {
-			`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"completions":"x","template":{"spec":{"containers":[{}]}}}}`,
+			`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"completions":"x",` + template + `}}`,
 			"invalid spec.completions x: must be a number"},
 		"another value of a label": {
-			`{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"a","namespace":"n"},"spec":{"selector":{"matchLabels":{"a":"b"}},
-				"template":{"metadata":{"labels":{"a":"c"}},"spec":{"containers":[{}]}}}}`, "ReplicaSet n/a: spec.selector does not"},
+			`{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"a","namespace":"n"},"spec":{` +
+				`"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"c"}},"spec":{"containers":[{}]}}}}`,
+			"ReplicaSet n/a: spec.selector does not"},
 		"a negative number": {
-			`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":-1,"template":{"spec":{"containers":[{}]}}}}`, "invalid spec.parallelism -1"},
+			`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":-1,` + template + `}}`,
+			"invalid spec.parallelism -1"},
 		"selects no pod of its": {
-			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"spec":{"containers":[{}]}}}}`, "does not match"},
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{` +
+				`"selector":{"matchLabels":{"a":"b"}},` + template + `}}`,
+			"does not match"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +191,8 @@ func TestObjectsOfDefinedKindsAreAdded(t *testing.T) {
 {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: racks.example.com},
   spec: {group: example.com, scope: Cluster, names: {kind: Rack, plural: rackz}}}
 ---
-{apiVersion: v1, kind: Pod, metadata: {name: p, annotations: {a: b}, labels: {c: d}}, spec: {nodeName: "", containers: [{name: c}]}}`), 1, 0)
+{apiVersion: v1, kind: Pod, metadata: {name: p, annotations: {a: b}, labels: {c: d}},
+  spec: {nodeName: "", containers: [{name: c}]}}`), 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
