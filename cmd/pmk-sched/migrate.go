@@ -26,8 +26,7 @@ func migrateCommand(u *ui) *cli.Command {
 			"--to-file writes it as pmk-sched.yaml. With --apply, the former objects are saved to a file, the scheduler is " +
 			"deployed in their place, and verified; if anything fails, the former scheduler runs again. --back returns to it " +
 			"later.",
-		UsageText: command.Examples("pmk-sched migrate -f my-scheduler.yaml",
-			"pmk-sched migrate --live my-scheduler -n kube-system --to-file pmk-sched.yaml",
+		UsageText: command.Examples("pmk-sched migrate -f my-scheduler.yaml --to-file pmk-sched.yaml",
 			"pmk-sched migrate --live my-scheduler --apply", "pmk-sched migrate --back -f my-scheduler-before.yaml"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`FILE` with the manifests, or - for standard input"},
