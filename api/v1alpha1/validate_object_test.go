@@ -18,17 +18,17 @@ func TestValidateObjectNamesTheFieldThatIsWrong(t *testing.T) {
 	refused := refusals{}
 	for spec, want := range map[string]string{
 		image + "}": "",
-		"releases: {oci: 'r/x@sha256:" + digest + "'}":    "",
-		"releases: {configMap: {name: a}}":                "",
-		"{}":                                              "",
-		"source: {branch: v1.24.3}":                       "",
-		"source: {plugins: [{builtin: a}]}":               "spec.releases is required",
-		"image: {repository: r/s}":                        "spec.releases is required",
-		"image: {reference: r/s:v1}":                      "spec.releases is required",
-		image + ", plugins: [{builtin: a}, {path: ./p}]}": "spec.source.plugins[1].path",
-		image + "}, configuration: {file: a.yaml}":        "spec.configuration.file",
-		image + "}, credentials: node":                    "spec.credentials",
-		"image: {reference: r/s:v1, busybox: /b}, source: {branch: v1.24.3}":             "spec.image.busybox",
+		"releases: {oci: 'r/x@sha256:" + digest + "'}":                       "",
+		"releases: {configMap: {name: a}}":                                   "",
+		"{}":                                                                 "",
+		"source: {branch: v1.24.3}":                                          "",
+		"source: {plugins: [{builtin: a}]}":                                  "spec.releases is required",
+		"image: {repository: r/s}":                                           "spec.releases is required",
+		"image: {reference: r/s:v1}":                                         "spec.releases is required",
+		image + ", plugins: [{builtin: a}, {path: ./p}]}":                    "spec.source.plugins[1].path",
+		image + "}, configuration: {file: a.yaml}":                           "spec.configuration.file",
+		image + "}, credentials: node":                                       "spec.credentials",
+		"image: {reference: r/s:v1, busybox: /b}, source: {branch: v1.24.3}": "spec.image.busybox",
 		"image: {reference: r/s:v1, requireSignature: k.pub}, source: {branch: v1.24.3}": "spec.image.requireSignature",
 		image + "}, extenders: [{name: a, tlsConfig: {keyFile: k}}]":                     "spec.extenders[0].tlsConfig.keyFile",
 		image + "}, extenders: [{name: a, tlsConfig: {ca: ca.crt}}]":                     "spec.extenders[0].tlsConfig.ca",
@@ -45,7 +45,7 @@ func TestValidateObjectNamesTheFieldThatIsWrong(t *testing.T) {
 		image + "}, extenders: [{name: a, tlsConfig: {ca: auto}}, {name: b, tlsConfig: {}}]":               "",
 		image + "}, extenders: [{name: a}, {name: b, tlsConfig: {ca: ca.crt}}]":                            "spec.extenders[1].tlsConfig.ca",
 		"image: {reference: r/s:v1}, source: {branch: auto}":                                               "spec.releases is required",
-		"releases: {oci: 'r/x@sha256:" + digest + "', publicKey: '-----BEGIN X'}": "",
+		"releases: {oci: 'r/x@sha256:" + digest + "', publicKey: '-----BEGIN X'}":                          "",
 	} {
 		var object v1alpha1.CustomScheduler
 		text := spec

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -67,15 +67,14 @@ func ReadHandmade(ctx context.Context, s *session.Session, namespace, name strin
 func (h *handmadeObjects) around(
 	ctx context.Context, workload *unstructured.Unstructured,
 ) (objectList, error) {
-	var pod struct {
-		Spec struct{ Template corev1.PodTemplateSpec }
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(workload.Object, &pod); err != nil {
+	var deployment appsv1.Deployment
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(workload.Object, &deployment); err != nil {
 		return nil, fmt.Errorf("read %s: %w", nameOf(workload), err)
 	}
-	namespace, account := workload.GetNamespace(), pod.Spec.Template.Spec.ServiceAccountName
+	pod := deployment.Spec.Template.Spec
+	namespace, account := workload.GetNamespace(), cmp.Or(pod.ServiceAccountName, "default")
 	wanted := []handmade.Object{{APIVersion: "v1", Kind: "ServiceAccount", Namespace: namespace, Name: account}}
-	for _, v := range pod.Spec.Template.Spec.Volumes {
+	for _, v := range pod.Volumes {
 		if v.ConfigMap != nil {
 			wanted = append(wanted,
 				handmade.Object{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: v.ConfigMap.Name})

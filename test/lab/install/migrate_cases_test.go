@@ -14,6 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
+func TestCorrectedManifestOfTheArticleBecomesAScheduler(t *testing.T) { migratesArticle(t, "manifest.yaml") }
+
 // handmade returns the article's manifest as somebody has repaired it, who got it to run: for this
 // release, with an image, the node's kubeconfig, and a toleration for the master's taint.
 func handmade(t *testing.T, n *labs.Node, name string) string {
