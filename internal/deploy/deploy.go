@@ -33,6 +33,9 @@ type RunOptions struct {
 	StableFor time.Duration
 	// NoRollback keeps a failed deployment for inspection.
 	NoRollback bool
+	// Stop, if set, stops a scheduler that pmk-sched does not manage and that the plan replaces: after
+	// all checks, right before the plan is applied. Its undo starts that scheduler again.
+	Stop *steps.Step
 	// Verify, if set, proves that a stable scheduler schedules, before the former one is given up. It
 	// is not called for an extender.
 	Verify func(ctx context.Context, plan *Plan) error
@@ -96,9 +99,14 @@ func (d *deployRun) steps() []steps.Step {
 		{Name: "lock", Hold: d.takeLock, Always: d.lock.release},
 		{Name: "check configuration", Do: d.checkConfiguration},
 		{Name: "save revision", Do: d.saveRevision, Undo: d.markFailed},
-		{Name: "apply", Do: d.apply, Undo: restore},
-		{Name: "wait until stable", Do: d.waitStable},
 	}
+	if d.o.Stop != nil {
+		list = append(list, *d.o.Stop)
+	}
+	list = append(list,
+		steps.Step{Name: "apply", Do: d.apply, Undo: restore},
+		steps.Step{Name: "wait until stable", Do: d.waitStable},
+	)
 	if d.o.Verify != nil && d.plan.Extender == nil {
 		list = append(list, steps.Step{Name: "verify", Do: d.verify})
 	}

@@ -190,23 +190,33 @@ type takeOver struct {
 func (t *takeOver) check(ctx context.Context, s *session.Session) (err error) {
 	quiet := *t.request
 	quiet.deps.Note, quiet.deps.Warn = nil, nil // the deployment prints them
-	if t.planned, err = quiet.plan(ctx); err != nil {
+	if t.planned, err = quiet.plan(ctx); err != nil || len(t.former) == 0 {
 		return err
 	}
-	_, err = deploy.Check(ctx, quiet.deps, t.planned, "")
-	var failed *preflight.FailedError
-	if errors.As(err, &failed) && len(t.former) > 0 {
-		others := slices.DeleteFunc(slices.Clone(failed.Failed),
-			func(o preflight.Outcome) bool { return o.Name == "names-free" })
-		if err = nil; len(others) > 0 {
-			err = &preflight.FailedError{Failed: others}
-		}
+	preflightChecks := t.deps.Preflight
+	t.deps.Preflight = func(ctx context.Context, plan *deploy.Plan) error {
+		return exceptNames(preflightChecks(ctx, plan))
 	}
-	if err != nil || len(t.former) == 0 {
+	if err := t.deps.Preflight(ctx, t.planned); err != nil {
 		return err
 	}
 	return t.o.Confirm(ctx, fmt.Sprintf("save %d objects of the former scheduler to %s and replace them", len(t.former),
 		t.o.Backup))
+}
+
+// exceptNames returns the error of checks without the one that the names are free: the former
+// scheduler has them.
+func exceptNames(err error) error {
+	var failed *preflight.FailedError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	others := slices.DeleteFunc(slices.Clone(failed.Failed),
+		func(o preflight.Outcome) bool { return o.Name == "names-free" })
+	if len(others) == 0 {
+		return nil
+	}
+	return &preflight.FailedError{Failed: others}
 }
 
 func (t *takeOver) steps() []steps.Step {
@@ -222,12 +232,13 @@ func (t *takeOver) steps() []steps.Step {
 			rest = append(rest, o)
 		}
 	}
+	t.o.Stop = &steps.Step{Name: "stop the former scheduler",
+		Do:   func(ctx context.Context) error { return t.h.remove(ctx, first) },
+		Undo: func(ctx context.Context, _ error) error { return t.h.restore(ctx, t.former) }}
 	return []steps.Step{
 		{Name: "save the former objects to " + t.o.Backup, Do: func(ctx context.Context) error {
 			return save(ctx, t.o.Backup, t.former)
 		}},
-		{Name: "stop the former scheduler", Do: func(ctx context.Context) error { return t.h.remove(ctx, first) },
-			Undo: func(ctx context.Context, _ error) error { return t.h.restore(ctx, t.former) }},
 		deployed,
 		{Name: "remove the other former objects", Do: func(ctx context.Context) error { return t.h.remove(ctx, rest) }},
 	}

@@ -158,6 +158,9 @@ func (h *handmadeObjects) remove(ctx context.Context, objects objectList) error 
 		err := h.retry.Do(ctx, "delete "+nameOf(o), func(ctx context.Context) error {
 			return resource.Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &foreground})
 		})
+		if err == nil && o.GetKind() == "Deployment" {
+			err = h.endPods(ctx, o)
+		}
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
@@ -174,6 +177,30 @@ func (h *handmadeObjects) remove(ctx context.Context, objects objectList) error 
 			if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil {
 				return fmt.Errorf("wait until %s is gone: %w", nameOf(o), err)
 			}
+		}
+	}
+	return nil
+}
+
+// endPods ends a Deployment's pods at once: a kube-scheduler without leader election runs until its
+// grace period ends, and a scheduler has nothing to save.
+func (h *handmadeObjects) endPods(ctx context.Context, deployment *unstructured.Unstructured) error {
+	pods, err := h.list(ctx, "v1", "Pod", deployment.GetNamespace())
+	if err != nil {
+		return err
+	}
+	soon := int64(1)
+	for _, pod := range pods {
+		if !slices.ContainsFunc(pod.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
+			name, found := strings.CutPrefix(owner.Name, deployment.GetName()+"-")
+			return owner.Kind == "ReplicaSet" && found && !strings.Contains(name, "-")
+		}) {
+			continue
+		}
+		err := h.resource("v1", "Pod", pod.GetNamespace()).Delete(ctx, pod.GetName(),
+			metav1.DeleteOptions{GracePeriodSeconds: &soon})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete pod %s: %w", pod.GetName(), err)
 		}
 	}
 	return nil

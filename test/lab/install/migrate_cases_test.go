@@ -14,7 +14,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-func TestCorrectedManifestOfTheArticleBecomesAScheduler(t *testing.T) { migratesArticle(t, "manifest.yaml") }
+func TestCorrectedManifestOfTheArticleBecomesAScheduler(t *testing.T) {
+	migratesArticle(t, "manifest.yaml")
+}
 
 // handmade returns the article's manifest as somebody has repaired it, who got it to run: for this
 // release, with an image, the node's kubeconfig, and a toleration for the master's taint.
@@ -38,15 +40,12 @@ func handmade(t *testing.T, n *labs.Node, name string) string {
 		"    "+strings.ReplaceAll(strings.TrimSpace(kubeconfig), "\n", "\n    ")+"\n")
 	cut("    healthzBindAddress", "---\n", "")
 	cut("        disabled:", "        enabled:", "")
-	for from, to := range map[string]string{
-		"v1beta1": "v1beta3", "NodeResourcesLeastAllocated": "NodeResourcesFit", "my-scheduler": name,
-		"<repo-url>/<path or name>:<version>": n.Image(t),
-		"      hostNetwork: true":             "      hostNetwork: true\n      tolerations: [{operator: Exists}]",
-		"component: scheduler":                "component: " + name,
-	} {
-		manifest = strings.ReplaceAll(manifest, from, to)
-	}
-	return manifest
+	return strings.NewReplacer(
+		"        - --scheduler-name=my-scheduler\n", "", // 1.24 does not have it
+		"v1beta1", "v1beta3", "NodeResourcesLeastAllocated", "NodeResourcesFit", "my-scheduler", name,
+		"<repo-url>/<path or name>:<version>", n.Image(t), "component: scheduler", "component: "+name,
+		"      hostNetwork: true", "      hostNetwork: true\n      tolerations: [{operator: Exists}]",
+	).Replace(manifest)
 }
 
 // A running scheduler that was set up by hand is taken over and given back. No pod waits much
