@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -52,23 +52,26 @@ func migrateCommand(u *ui) *cli.Command {
 	}
 }
 
+// migration is a scheduler that was set up without pmk-sched, and where it was read.
+type migration struct {
+	found  *handmade.Scheduler
+	sp     *spec.Spec
+	origin string
+	text   []byte // the content of --file
+}
+
 func migrate(c *cli.Context, u *ui) error {
-	found, source, err := readHandmade(c, u)
-	if err != nil {
-		return err
-	}
-	sp, err := spec.Of(nameFlags(c, u), found.Request, sourceName(c))
-	if err != nil {
-		return err
-	}
+	m, err := readMigration(c, u)
 	switch {
+	case err != nil:
+		return err
 	case c.Bool("back"):
-		return giveBack(c, u, sp, source)
+		return m.giveBack(c, u)
 	case c.Bool("apply"):
-		return takeOver(c, u, sp, found)
+		return m.takeOver(c, u)
 	}
 	if file := c.String("to-file"); file != "" {
-		text, err := yaml.Marshal(found.Request)
+		text, err := yaml.Marshal(m.found.Request)
 		if err == nil {
 			err = safeio.WriteFile(c.Context, file, 0o644, func(f *os.File) error { _, err := f.Write(text); return err })
 		}
@@ -79,57 +82,31 @@ func migrate(c *cli.Context, u *ui) error {
 	} else {
 		u.Say("next: write it with --to-file pmk-sched.yaml, or deploy it with --apply")
 	}
-	return u.Data(c.String("output"), found, itemTable(found.Items))
+	return u.Data(c.String("output"), m.found, itemTable(m.found.Items))
 }
 
-// sourceName names what is migrated.
-func sourceName(c *cli.Context) string {
-	switch file := c.String("file"); file {
-	case "":
-		return "Deployment " + c.String("live")
-	case "-":
-		return "standard input"
-	default:
-		return file
+// readMigration reads the scheduler from --file or --live.
+func readMigration(c *cli.Context, u *ui) (m migration, err error) {
+	if name := c.String("live"); name != "" {
+		m.origin = "Deployment " + name
+		m.found, err = lifecycle.ReadHandmade(c.Context, u.Session, cmp.Or(u.Namespace, spec.DefaultNamespace), name)
+	} else if m.text, m.origin, err = u.readDocument(c.String("file")); err == nil {
+		m.found, err = handmade.Read(m.origin, m.text)
 	}
-}
-
-// readHandmade reads the scheduler from --file or --live, and the content of --file.
-func readHandmade(c *cli.Context, u *ui) (*handmade.Scheduler, []byte, error) {
-	if c.String("live") != "" {
-		namespace := u.Namespace
-		if namespace == "" {
-			namespace = spec.DefaultNamespace
-		}
-		found, err := lifecycle.ReadHandmade(c.Context, u.Session, namespace, c.String("live"))
-		return found, nil, err
-	}
-	text, err := readFileOrStdin(c.String("file"), u)
-	if err != nil {
-		return nil, nil, err
-	}
-	found, err := handmade.Read(sourceName(c), text)
-	if err == nil && found == nil {
+	if err == nil && m.found == nil {
 		err = problem.Invalidf("pass the manifests of a scheduler",
-			"%s has no scheduler: neither a workload that runs kube-scheduler nor a KubeSchedulerConfiguration", sourceName(c))
+			"%s has no scheduler: neither a workload that runs kube-scheduler nor a KubeSchedulerConfiguration", m.origin)
 	}
-	return found, text, err
+	if err == nil {
+		m.sp, err = spec.Of(nameFlags(c, u), m.found.Request, m.origin)
+	}
+	return m, err
 }
 
-func readFileOrStdin(name string, u *ui) ([]byte, error) {
-	if name == "-" {
-		return io.ReadAll(u.In)
-	}
-	return problem.ReadFile("--file", name)
-}
-
-func takeOver(c *cli.Context, u *ui, sp *spec.Spec, found *handmade.Scheduler) error {
-	u.Say("%s", strings.TrimRight(command.Aligned(itemTable(found.Items)), "\n"))
-	backup := c.String("backup")
-	if backup == "" {
-		backup = sp.Name + "-before.yaml"
-	}
-	plan, outcome, err := lifecycle.TakeOver(c.Context, u.Session, sp, found, lifecycle.TakeOverOptions{
+func (m migration) takeOver(c *cli.Context, u *ui) error {
+	u.Say("%s", strings.TrimRight(command.Aligned(itemTable(m.found.Items)), "\n"))
+	backup := cmp.Or(c.String("backup"), m.sp.Name+"-before.yaml")
+	plan, outcome, err := lifecycle.TakeOver(c.Context, u.Session, m.sp, m.found, lifecycle.TakeOverOptions{
 		RunOptions: rollout(c), Backup: backup, Confirm: func(ctx context.Context, question string) error {
 			return u.Confirm(ctx, c.Bool("yes"), question)
 		},
@@ -137,20 +114,22 @@ func takeOver(c *cli.Context, u *ui, sp *spec.Spec, found *handmade.Scheduler) e
 	if err != nil {
 		return err
 	}
-	u.Say("scheduler %s is deployed (revision %d) and schedules; back: `pmk-sched migrate --back -f %s`", plan.Name,
-		outcome.Revision, backup)
+	u.Say("scheduler %s is deployed (revision %d) and schedules", plan.Name, outcome.Revision)
+	if _, err := os.Stat(backup); err == nil {
+		u.Say("back: `pmk-sched migrate --back -f %s`", backup)
+	}
 	return u.Data(c.String("output"), outcome, outcome.Changes.String())
 }
 
-func giveBack(c *cli.Context, u *ui, sp *spec.Spec, saved []byte) error {
-	question := "remove scheduler " + sp.Name + " and create the objects of " + sourceName(c)
+func (m migration) giveBack(c *cli.Context, u *ui) error {
+	question := "remove scheduler " + m.sp.Name + " and create the objects of " + m.origin
 	if err := u.Confirm(c.Context, c.Bool("yes"), question); err != nil {
 		return err
 	}
-	if err := lifecycle.GiveBack(c.Context, u.Session, sp, saved, c.Duration("timeout")); err != nil {
+	if err := lifecycle.GiveBack(c.Context, u.Session, m.sp, m.text, c.Duration("timeout")); err != nil {
 		return err
 	}
-	u.Say("the scheduler of %s runs again", sourceName(c))
+	u.Say("the scheduler of %s runs again", m.origin)
 	return nil
 }
 
