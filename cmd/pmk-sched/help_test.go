@@ -27,7 +27,7 @@ func TestHelpFitsInTheTerminalAndHasExamples(t *testing.T) {
 	}
 	check(app.Name, command.AppHelp(app))
 	command.EachCommand(app, func(name string, cmd *cli.Command) {
-		check(name, command.CommandHelp(name, cmd))
+		check(name, command.HelpOf(name, cmd))
 		if n := strings.Count(cmd.UsageText, "\n") + 1; len(cmd.Subcommands) == 0 && (n < 2 || n > 3) {
 			t.Errorf("%s has %d examples", name, n)
 		}

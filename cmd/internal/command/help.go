@@ -24,7 +24,7 @@ func addHelp(app *cli.App) {
 		for _, cmd := range commands {
 			name := prefix + " " + cmd.Name
 			cmd.UsageText = inProgram(app.Name, cmd.UsageText)
-			cmd.CustomHelpTemplate = escapeTemplate(CommandHelp(name, cmd))
+			cmd.CustomHelpTemplate = escapeTemplate(HelpOf(name, cmd))
 			add(name, cmd.Subcommands)
 		}
 	}
@@ -51,8 +51,8 @@ func AppHelp(app *cli.App) string {
 	return b.String()
 }
 
-// CommandHelp returns the help of the command with a full name.
-func CommandHelp(name string, cmd *cli.Command) string {
+// HelpOf returns the help of the command with a full name.
+func HelpOf(name string, cmd *cli.Command) string {
 	var b bytes.Buffer
 	writeSynopsis(&b, name, cmd)
 	writeFlags(&b, "FLAGS", cmd.Flags)

@@ -98,6 +98,7 @@ func (u *UI) Progress(text string) {
 	}
 }
 
+// Say writes a line to standard error.
 func (u *UI) Say(format string, args ...any) {
 	_, _ = fmt.Fprintf(u.err, format+"\n", args...)
 }
@@ -113,6 +114,7 @@ func (u *UI) Warn(warnings ...string) {
 	}
 }
 
+// Fail writes an error and its hints to standard error.
 func (u *UI) Fail(err error) {
 	text := err.Error()
 	if errors.Is(err, context.Canceled) {

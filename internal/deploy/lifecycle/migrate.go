@@ -159,7 +159,7 @@ func TakeOver(
 		return nil, nil, err
 	}
 	t := &takeOver{request: r, h: h, former: former, o: o}
-	if err := t.check(ctx, s); err != nil {
+	if err := t.check(ctx); err != nil {
 		return nil, nil, err
 	}
 	err = steps.Run(ctx, t.steps(), s.OnStep)
@@ -187,7 +187,7 @@ type takeOver struct {
 }
 
 // check makes all checks but the one that fails because of the former scheduler, and asks the user.
-func (t *takeOver) check(ctx context.Context, s *session.Session) (err error) {
+func (t *takeOver) check(ctx context.Context) (err error) {
 	quiet := *t.request
 	quiet.deps.Note, quiet.deps.Warn = nil, nil // the deployment prints them
 	if t.planned, err = quiet.plan(ctx); err != nil || len(t.former) == 0 {

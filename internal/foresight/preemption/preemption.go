@@ -105,7 +105,7 @@ type Landing struct {
 	Evicted []Victim `json:"evicted"`
 }
 
-// victim is a pod that makes room for another.
+// Victim is a pod that makes room for another.
 type Victim struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`

@@ -170,16 +170,6 @@ type whenLoaded struct {
 
 func (o whenLoaded) Loaded(ctx context.Context, r *simulate.Run) error { return o.do(ctx, r.Config()) }
 
-// whenScheduled calls a function when the pods are scheduled.
-type whenScheduled struct {
-	simulate.Unobserved
-	do func(ctx context.Context, cfg *rest.Config) error
-}
-
-func (o whenScheduled) Scheduled(ctx context.Context, r *simulate.Run) error {
-	return o.do(ctx, r.Config())
-}
-
 // presetScheduler has the configuration of a preset.
 func presetScheduler(name string) pack.Scheduler {
 	return pack.Scheduler{Configuration: profiles.Request{Preset: name}}
