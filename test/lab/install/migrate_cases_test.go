@@ -46,6 +46,7 @@ func handmade(t *testing.T, n *labs.Node, name string) string {
 		"        - --scheduler-name=my-scheduler\n", "", // 1.24 does not have it
 		"v1beta1", "v1beta3", "NodeResourcesLeastAllocated", "NodeResourcesFit", "my-scheduler", name,
 		"<repo-url>/<path or name>:<version>", n.Image(t), "component: scheduler", "component: "+name,
+		"10260", n.Port(t),
 		"      hostNetwork: true", "      hostNetwork: true\n      tolerations: [{operator: Exists}]",
 	).Replace(manifest)
 }
