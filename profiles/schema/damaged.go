@@ -25,6 +25,9 @@ type Part struct {
 	notes   []Note
 }
 
+// maxParts bounds the documents of a source: the text of each has the lines of all.
+const maxParts = 1000
+
 // Parts reads each document of a source by itself, so that a damaged one does not hide the others.
 // Code fences are left out, and wrapped values are joined. An empty document is no part.
 func Parts(source []byte) (parts []Part, notes []Note) {
@@ -33,6 +36,10 @@ func Parts(source []byte) (parts []Part, notes []Note) {
 		return nil
 	})
 	lines := bytes.Split(source, []byte("\n"))
+	if bytes.Count(source, []byte("\n---")) > maxParts {
+		return []Part{{First: 1, Last: len(lines), Text: source,
+			Problem: &Problem{Line: 1, Column: 1, Message: fmt.Sprintf("more than %d documents", maxParts)}}}, nil
+	}
 	first := 0
 	for i := 0; i <= len(lines); i++ {
 		if i < len(lines) && !bytes.HasPrefix(lines[i], []byte("---")) {

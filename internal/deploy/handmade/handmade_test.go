@@ -53,3 +53,11 @@ func result(read *handmade.Scheduler, err error) []byte {
 	}
 	return []byte(b.String())
 }
+
+// A source of many small documents takes no time that grows with their square.
+func TestReadRefusesTooManyDocuments(t *testing.T) {
+	read, err := handmade.Read("many", []byte(strings.Repeat("a: [\n---\n", 100_000)))
+	if read != nil || err != nil {
+		t.Errorf("got %v, %v", read, err)
+	}
+}

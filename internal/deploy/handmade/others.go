@@ -59,8 +59,9 @@ func ownAccount(w *workload) string {
 
 // whyNoKubeconfig says why a ConfigMap that the scheduler mounts is not kept.
 func whyNoKubeconfig(o *yaml.Node) string {
-	for i, value := range node.Get(o, "data").Content {
-		if i%2 == 1 && strings.Contains(value.Value, "client-key-data") {
+	data := node.Get(o, "data")
+	for i := 1; node.IsMapping(data) && i < len(data.Content); i += 2 {
+		if strings.Contains(data.Content[i].Value, "client-key-data") {
 			return "it has a private key that everybody who may read ConfigMaps can read: pmk-sched keeps credentials in a " +
 				"Secret. Renew the certificate if the ConfigMap was on a cluster"
 		}

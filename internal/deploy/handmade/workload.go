@@ -1,7 +1,6 @@
 package handmade
 
 import (
-	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -133,7 +132,7 @@ func flagsOf(c corev1.Container) (flags []versions.Flag) {
 func isScheduler(c corev1.Container) bool {
 	words := slices.Concat(c.Command, c.Args)
 	for _, word := range words {
-		if path.Base(strings.Fields(cmp.Or(word, "-"))[0]) == "kube-scheduler" {
+		if program, _, _ := strings.Cut(strings.TrimSpace(word), " "); path.Base(program) == "kube-scheduler" {
 			return true
 		}
 	}
