@@ -31,6 +31,10 @@ func simulationTable(r *report.Report) string {
 	p.placements(r.Placements, r.Unplaced)
 	p.removed(r.Removed)
 	p.notes(r.Notes)
+	p.Row()
+	for _, line := range r.Verdict() {
+		p.Line("%s", line)
+	}
 	return p.String()
 }
 
@@ -142,13 +146,21 @@ func (p *printer) comparison(c *report.Comparison) {
 	}
 	p.Line("\ncompared with %s (%s %s): %d pods are placed the same, %d differently; %d differ between two runs of it",
 		c.Against, c.Scheduler, c.Release, c.Same, len(c.Differences), len(c.Noise))
-	p.Line("it places %d and %d pods, evicts %d and %d", c.Baseline.Placed, c.Repeated.Placed, c.Baseline.Evicted,
-		c.Repeated.Evicted)
+	p.runs(c)
 	p.Head(len(c.Differences), "DIFFERENT POD", "NODE", "NODE BY "+c.Against)
 	for _, d := range first(c.Differences) {
 		p.Row(d.Namespace+"/"+d.Name, orDash(d.Node), orDash(d.Baseline))
 	}
 	p.more(len(c.Differences))
+}
+
+// runs prints the figures of both runs of the baseline.
+func (p *printer) runs(c *report.Comparison) {
+	p.Head(1, "RUN OF "+c.Against, "PLACED", "EVICTED", "EMPTY NODES", "COST OF EMPTY NODES")
+	for i, s := range []report.Summary{c.Baseline, c.Repeated} {
+		empty, cost := s.Empty()
+		p.Row(i+1, s.Placed, s.Evicted, orDash(empty), orDash(cost))
+	}
 }
 
 // reasons prints why pods have no node, the most frequent reason first.

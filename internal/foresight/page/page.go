@@ -40,6 +40,24 @@ type view struct {
 	Lists     []list
 	Namespace []string
 	Hidden    int // pods that the charts do not show
+	Runs      []compared
+}
+
+// compared is a row of the comparison: the figures of one run.
+type compared struct {
+	Name string
+	report.Summary
+	EmptyNodes, Cost string
+}
+
+// newRuns returns the run of the scheduler and both runs of the baseline.
+func newRuns(r *report.Report, c *report.Comparison) []compared {
+	all := []compared{{Name: r.Scheduler + " " + r.Release, Summary: r.Summary},
+		{Name: c.Against + ", first run", Summary: c.Baseline}, {Name: c.Against + ", second run", Summary: c.Repeated}}
+	for i := range all {
+		all[i].EmptyNodes, all[i].Cost = all[i].Summary.Empty()
+	}
+	return all
 }
 
 // list is a table of pods or devices.
@@ -76,6 +94,9 @@ func newView(r *report.Report, before, after *report.Usage) view {
 		Lists: lists(r), Namespace: slices.Clone(d.Namespaces),
 	}
 	slices.Sort(v.Namespace)
+	if r.Comparison != nil {
+		v.Runs = newRuns(r, r.Comparison)
+	}
 	for i := range d.Resources {
 		v.Charts = append(v.Charts, newChart(d, i, before, after, v.Large))
 	}
