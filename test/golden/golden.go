@@ -13,6 +13,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
+// Updates reports whether the flag -update is set, for files that tests write themselves.
+func Updates() bool { return *update }
+
 // Equal fails the test if a result is not the content of the file, whose path is relative to the
 // package's directory. With -update it writes the result to the file.
 func Equal[Text ~string | ~[]byte](t testing.TB, file string, got Text) {

@@ -30,7 +30,7 @@ func (n *Node) Faulty(t testing.TB, behaviour, version string) string {
 func (n *Node) loadFaulty(t testing.TB, reference, behaviour, version string) {
 	t.Helper()
 	dir := t.TempDir()
-	program, archive := filepath.Join(dir, "wrapper"), filepath.Join(dir, "image.tar")
+	program := filepath.Join(dir, "wrapper")
 	if err := os.WriteFile(program, wrapper(t, behaviour+" "+version), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -40,10 +40,17 @@ func (n *Node) loadFaulty(t testing.TB, reference, behaviour, version string) {
 		run.PMKSched(t, "build", "--branch", n.Release, "--binary", real).OK(t)
 		files = append(files, image.File{Path: "/usr/local/bin/real", Source: real})
 	}
-	platform := build.Host().String()
+	n.Import(t, reference, image.SchedulerPath, files...)
+}
+
+// Import loads an image of files that starts one of them, on busybox, into the container runtime of
+// the node.
+func (n *Node) Import(t testing.TB, reference, entrypoint string, files ...image.File) {
+	t.Helper()
+	archive, platform := filepath.Join(t.TempDir(), "image.tar"), build.Host().String()
 	made, err := image.Build(t.Context(), image.Options{
 		Base: image.Base{Busybox: "/bin/busybox"}, Platforms: []string{platform},
-		Files: map[string][]image.File{platform: files}, Entrypoint: []string{image.SchedulerPath},
+		Files: map[string][]image.File{platform: files}, Entrypoint: []string{entrypoint},
 	})
 	if err == nil {
 		err = image.WriteArchive(t.Context(), made, reference, archive)

@@ -4,12 +4,18 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Verdict returns the result in words: a line for the scheduler and, if it is compared, a line for
 // the baseline and a line for what the scheduler does better or worse.
 func (r *Report) Verdict() []string {
-	lines := []string{r.Scheduler + ": " + r.Summary.words()}
+	name := r.Scheduler
+	if name == corev1.DefaultSchedulerName { // of a request without a name: the baseline may have it too
+		name = "this scheduler"
+	}
+	lines := []string{name + ": " + r.Summary.words()}
 	c := r.Comparison
 	if c == nil {
 		return lines
@@ -17,9 +23,9 @@ func (r *Report) Verdict() []string {
 	lines = append(lines, c.Against+": "+c.Baseline.words())
 	differences := r.Summary.differences(c)
 	if len(differences) == 0 {
-		return append(lines, r.Scheduler+" is neither better nor worse than "+c.Against+" in these figures")
+		return append(lines, name+" is neither better nor worse than "+c.Against+" in these figures")
 	}
-	return append(lines, "compared with "+c.Against+", "+r.Scheduler+" "+strings.Join(differences, ", "))
+	return append(lines, "compared with "+c.Against+", "+name+" "+strings.Join(differences, ", "))
 }
 
 // words returns the pods that were placed, the nodes that are empty, and what those nodes cost.
