@@ -22,7 +22,8 @@ const defaultLabDir = "/var/lib/pmk-sched/labs"
 
 func flags(more ...cli.Flag) []cli.Flag {
 	return append(command.Shared("of a lab",
-		&cli.StringFlag{Name: "name", Value: lab.DefaultName, Usage: "`NAME` of the lab"},
+		&cli.StringFlag{Name: "name", Value: lab.DefaultName, Usage: "`NAME` of the lab",
+			DefaultText: "the only one, or " + lab.DefaultName},
 		&cli.StringFlag{Name: "lab-dir", Value: defaultLabDir, EnvVars: []string{"PMK_SCHED_LAB_DIR"},
 			Usage: "`DIR` with the labs"},
 	), more...)
@@ -78,6 +79,7 @@ func upgradeCommand(u *command.UI) *cli.Command {
 			if err != nil {
 				return err
 			}
+			o.Name = labName(c, u)
 			l, err := lab.Upgrade(c.Context, o)
 			if err != nil {
 				return err
@@ -86,6 +88,18 @@ func upgradeCommand(u *command.UI) *cli.Command {
 			return nil
 		},
 	}
+}
+
+// labName returns the value of --name, by default the name of the only lab there is.
+func labName(c *cli.Context, u *command.UI) string {
+	name := c.String("name")
+	labs, err := lab.List(c.String("lab-dir"))
+	if c.IsSet("name") || err != nil || len(labs) != 1 || labs[0].Name() == name {
+		return name
+	}
+	name = labs[0].Name()
+	u.Say("note: lab %s, the only one", name)
+	return name
 }
 
 func readOptions(c *cli.Context, u *command.UI) (lab.Options, error) {
@@ -117,10 +131,10 @@ func readOptions(c *cli.Context, u *command.UI) (lab.Options, error) {
 func downCommand(u *command.UI) *cli.Command {
 	return &cli.Command{
 		Name: "down", Usage: "remove a lab, in any state",
-		UsageText: command.Examples("pmk-lab down", "pmk-lab down --name kubeadm"),
+		UsageText: command.Examples("pmk-lab down", "pmk-lab down kubeadm"),
 		Flags:     flags(),
 		Action: func(c *cli.Context) error {
-			name := c.String("name")
+			name := labName(c, u)
 			done := u.Step("remove lab " + name)
 			err := lab.Down(c.Context, c.String("lab-dir"), name, u.Log)
 			done(err)
@@ -133,10 +147,10 @@ func statusCommand(u *command.UI) *cli.Command {
 	return &cli.Command{
 		Name: "status", Usage: "show the state of a lab",
 		Description: "The exit status is 3 if the lab does not work.",
-		UsageText:   command.Examples("pmk-lab status", "pmk-lab status --name kubeadm -o json"),
+		UsageText:   command.Examples("pmk-lab status", "pmk-lab status kubeadm -o json"),
 		Flags:       flags(command.OutputFlag("")),
 		Action: func(c *cli.Context) error {
-			l, err := lab.Get(c.String("lab-dir"), c.String("name"))
+			l, err := lab.Get(c.String("lab-dir"), labName(c, u))
 			if err != nil {
 				return err
 			}
@@ -194,7 +208,7 @@ func execCommand(u *command.UI) *cli.Command {
 		Flags: flags(&cli.StringFlag{Name: "node", Usage: "`NAME` of the node",
 			DefaultText: "the first control-plane node"}),
 		Action: func(c *cli.Context) error {
-			l, err := lab.Get(c.String("lab-dir"), c.String("name"))
+			l, err := lab.Get(c.String("lab-dir"), labName(c, u))
 			if err != nil {
 				return err
 			}
@@ -217,7 +231,7 @@ func kubeconfigCommand(u *command.UI) *cli.Command {
 		UsageText:   command.Examples("pmk-lab kubeconfig", "pmk-lab kubeconfig --name kubeadm"),
 		Flags:       flags(),
 		Action: func(c *cli.Context) error {
-			l, err := lab.Get(c.String("lab-dir"), c.String("name"))
+			l, err := lab.Get(c.String("lab-dir"), labName(c, u))
 			if err != nil {
 				return err
 			}
@@ -235,14 +249,14 @@ func nodeCommand(u *command.UI) *cli.Command {
 	change := func(name, usage string, do func(*lab.Lab, context.Context, string) error) *cli.Command {
 		return &cli.Command{
 			Name: name, Usage: usage, ArgsUsage: "NODE", Flags: flags(),
-			UsageText: command.Examples("pmk-lab node "+name+" --name ha ha-2",
-				"pmk-lab node "+name+" --name ha ha-worker-1"),
+			UsageText: command.Examples("pmk-lab node "+name+" ha-2 --name ha",
+				"pmk-lab node "+name+" ha-worker-1 --name ha"),
 			Action: func(c *cli.Context) error {
 				if c.NArg() != 1 {
 					return problem.Invalidf("`pmk-lab status` lists the nodes",
 						"expected the name of one node, got %d arguments", c.NArg())
 				}
-				l, err := lab.Get(c.String("lab-dir"), c.String("name"))
+				l, err := lab.Get(c.String("lab-dir"), labName(c, u))
 				if err != nil {
 					return err
 				}

@@ -64,13 +64,13 @@ func TestCommandsInDocumentsParse(t *testing.T) {
 			if synopsis.MatchString(found[1]) {
 				continue
 			}
-			app := program().App
-			command.EachCommand(app, func(_ string, cmd *cli.Command) {
+			p := program()
+			command.EachCommand(p.App, func(_ string, cmd *cli.Command) {
 				if len(cmd.Subcommands) == 0 {
 					cmd.Action = func(*cli.Context) error { return nil }
 				}
 			})
-			if err := app.RunContext(t.Context(), strings.Fields(found[1])); err != nil {
+			if err := p.Execute(t.Context(), strings.Fields(found[1])); err != nil {
 				t.Errorf("%s: %s: %v", path, found[1], err)
 			}
 		}

@@ -51,7 +51,7 @@ func newProgram(u *ui, name string) *command.Program {
 		),
 	}
 	p := &command.Program{
-		App: app, UI: u.UI, Globals: globalFlags(), Moved: moved(),
+		App: app, UI: u.UI, Globals: globalFlags(), Moved: moved(), Synonyms: synonyms(),
 		Candidates: func(ctx context.Context, path, flag string) []string { return candidates(ctx, u, path, flag) },
 	}
 	p.Complete()

@@ -49,9 +49,9 @@ func TestCommandsInDocumentsParse(t *testing.T) {
 func parse(t *testing.T, args []string) error {
 	t.Helper()
 	u := newUI(strings.NewReader(""), io.Discard, &bytes.Buffer{})
-	app := newProgram(u, "pmk-sched").App
-	app.Writer, app.ErrWriter = io.Discard, io.Discard
-	command.EachCommand(app, func(_ string, cmd *cli.Command) {
+	p := newProgram(u, "pmk-sched")
+	p.App.Writer, p.App.ErrWriter = io.Discard, io.Discard
+	command.EachCommand(p.App, func(_ string, cmd *cli.Command) {
 		group := len(cmd.Subcommands) > 0
 		cmd.Action = func(c *cli.Context) error {
 			if group && c.Args().Present() {
@@ -60,5 +60,5 @@ func parse(t *testing.T, args []string) error {
 			return nil
 		}
 	})
-	return app.RunContext(t.Context(), args)
+	return p.Execute(t.Context(), args)
 }

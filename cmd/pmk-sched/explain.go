@@ -24,8 +24,8 @@ func explainCommand(u *ui) *cli.Command {
 			"--exact runs the scheduler itself, as `simulate` does, and shows for each node which plugin or extender rejects " +
 			"it or how it is scored.",
 		UsageText: command.Examples("pmk-sched explain web-0",
-			"pmk-sched explain -n shop -o json web-0",
-			"pmk-sched explain --exact --snapshot cluster.tar.gz --node worker-7 -n shop web-0"),
+			"pmk-sched explain web-0 -n shop -o json",
+			"pmk-sched explain web-0 -n shop --exact --snapshot cluster.tar.gz --node worker-7"),
 		Flags: append([]cli.Flag{command.OutputFlag("")}, exactFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {

@@ -48,7 +48,7 @@ func lossyFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"}
 }
 
-func fileFlag() cli.Flag {
+func fileFlag() *cli.StringFlag {
 	return &cli.StringFlag{Name: "file", Aliases: []string{"f"},
 		Usage: "`FILE`: pmk-sched.yaml, or - for standard input; flags win over it"}
 }

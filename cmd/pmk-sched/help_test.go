@@ -88,16 +88,16 @@ func TestExamples(t *testing.T) {
 				t.Setenv("HOME", t.TempDir())
 				var out, errors bytes.Buffer
 				u := newUI(strings.NewReader(""), &out, &errors)
-				app := newProgram(u, "pmk-sched").App
+				p := newProgram(u, "pmk-sched")
 				ran := slices.Contains(examplesWithoutCluster, strings.TrimPrefix(name, "pmk-sched "))
 				if !ran {
-					command.EachCommand(app, func(other string, cmd *cli.Command) {
+					command.EachCommand(p.App, func(other string, cmd *cli.Command) {
 						if other == name {
 							cmd.Action = func(*cli.Context) error { ran = true; return nil }
 						}
 					})
 				}
-				if err := app.RunContext(t.Context(), args); err != nil || !ran {
+				if err := p.Execute(t.Context(), args); err != nil || !ran {
 					t.Errorf("%v (run: %t)\n%s", err, ran, errors.String())
 				}
 			})

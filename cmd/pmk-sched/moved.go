@@ -16,3 +16,11 @@ func moved() []command.Moved {
 		{Command: "simulate upgrade", Flag: "check", To: "simulate upgrade"},
 	}
 }
+
+// synonyms are the names that kubectl, helm and others have for commands.
+func synonyms() map[string]string {
+	return map[string]string{
+		"install": "deploy", "apply": "deploy", "delete": "uninstall", "remove": "uninstall", "get": "status",
+		"list": "status", "describe": "explain", "lint": "check",
+	}
+}

@@ -24,8 +24,8 @@ import (
 func withCommand(t *testing.T, path []string, args []string, act func(c *cli.Context, u *ui) error) error {
 	t.Helper()
 	u := newUI(strings.NewReader(""), t.Output(), t.Output())
-	app := newProgram(u, "pmk-sched").App
-	commands := app.Commands
+	p := newProgram(u, "pmk-sched")
+	commands := p.App.Commands
 	for i, name := range path {
 		for _, cmd := range commands {
 			if cmd.Name == name && i == len(path)-1 {
@@ -36,7 +36,7 @@ func withCommand(t *testing.T, path []string, args []string, act func(c *cli.Con
 			}
 		}
 	}
-	return app.RunContext(t.Context(), append([]string{"pmk-sched"}, args...))
+	return p.Execute(t.Context(), append([]string{"pmk-sched"}, args...))
 }
 
 func chdir(t *testing.T, files map[string]string) {

@@ -44,7 +44,7 @@ func simulateStepCommand(u *ui, cmd cli.Command) *cli.Command {
 	cmd.Flags = simulateFlags(u)
 	cmd.Action = func(c *cli.Context) error {
 		step := scenario.Step{Scenario: cmd.Name}
-		if cmd.ArgsUsage != "" {
+		if cmd.Name == "drain" {
 			if err := command.CheckList(c); err != nil {
 				return err
 			}

@@ -81,9 +81,9 @@ func TestArgumentsOfAMatrix(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	for args, want := range map[string]string{
-		"--snapshot a":                             "SCENARIO is required",
-		"pending":                                  "--snapshot is required",
-		"--snapshot a pending --branch v1.24.3":    "flag --branch comes after",
+		"--snapshot a": "SCENARIO is required",
+		"pending":      "--snapshot is required",
+		"--snapshot a missing.yaml --branch v1.24": "missing.yaml",
 		"--snapshot a missing.yaml":                "missing.yaml",
 		"--snapshot a -f missing.yaml pending":     "--file: ",
 		"--snapshot a --parallel 0 pending":        "invalid --parallel 0",

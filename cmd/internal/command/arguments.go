@@ -9,24 +9,87 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// checkArguments returns an error for arguments that the command does not take, and for flags after
-// an argument, which the library takes for arguments. A command whose ArgsUsage ends in "..."
-// passes them on.
-func checkArguments(c *cli.Context, cmd *cli.Command) error {
-	if strings.HasSuffix(cmd.ArgsUsage, "...") || c.NArg() == 0 {
-		return nil
+// nameFlag names the object on which a command works. The argument of a command that takes no
+// other argument is its value too.
+const nameFlag = "name"
+
+// nameArgument is the ArgsUsage of a command with [nameFlag] and no other arguments.
+const nameArgument = "[NAME]"
+
+// flagsFirst moves the flags after a command's arguments before them, since the library parses no
+// flag after an argument. "--" ends the flags. A command whose ArgsUsage ends in " ..." passes its
+// arguments on as they are.
+func (p *Program) flagsFirst(args []string) []string {
+	var cmd *cli.Command
+	commands, flags := p.App.Commands, p.App.Flags
+	for i := 1; i < len(args) && args[i] != "--"; i++ {
+		if isFlag(args[i]) {
+			if flagWithValue(flags, args[i]) != nil {
+				i++
+			}
+			continue
+		}
+		if at := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.Name == args[i] }); at >= 0 {
+			cmd = commands[at]
+			commands, flags = cmd.Subcommands, cmd.Flags
+			continue
+		}
+		if cmd == nil || cmd.SkipFlagParsing || strings.HasSuffix(cmd.ArgsUsage, " ...") {
+			break
+		}
+		return slices.Concat(args[:i], sortFlags(args[i:], flags))
 	}
-	args := c.Args().Slice()
-	for _, arg := range args {
-		if strings.HasPrefix(arg, "-") && arg != "-" {
-			return problem.Invalidf("flags go before arguments: "+cmd.HelpName+" "+arg+" … "+args[0],
-				"flag %s comes after the argument %q", arg, args[0])
+	return args
+}
+
+// sortFlags returns flags with their values, followed by the other words. The library takes a word
+// after --help for a command.
+func sortFlags(words []string, flags []cli.Flag) []string {
+	var first, rest []string
+	for i := 0; i < len(words); i++ {
+		switch {
+		case words[i] == "--":
+			return slices.Concat(first, []string{"--"}, rest, words[i+1:])
+		case words[i] == "--help" || words[i] == "-h":
+			return words[i : i+1]
+		case !isFlag(words[i]):
+			rest = append(rest, words[i])
+		case flagWithValue(flags, words[i]) != nil:
+			first = append(first, words[i:min(i+2, len(words))]...)
+			i++
+		default:
+			first = append(first, words[i])
 		}
 	}
-	if most := len(strings.Fields(cmd.ArgsUsage)); len(args) > most {
+	return append(first, rest...)
+}
+
+// isFlag reports whether a word is a flag: "-" is standard input.
+func isFlag(word string) bool { return strings.HasPrefix(word, "-") && word != "-" }
+
+// checkArguments returns an error for arguments that the command does not take.
+func checkArguments(c *cli.Context, cmd *cli.Command) error {
+	if cmd.ArgsUsage == nameArgument && c.NArg() == 1 {
+		return takeName(c)
+	}
+	args := c.Args().Slice()
+	if most := len(strings.Fields(cmd.ArgsUsage)); len(args) > most && !strings.HasSuffix(cmd.ArgsUsage, "...") {
 		return problem.Invalidf(SeeHelp(c), "unexpected argument %q", args[most])
 	}
 	return nil
+}
+
+// takeName sets --name to the command's argument.
+func takeName(c *cli.Context) error {
+	name := c.Args().First()
+	takesFile := slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "file" })
+	switch {
+	case takesFile && (name == "-" || strings.ContainsAny(name, "./")):
+		return problem.Invalidf("name a file with --file "+name, "unexpected argument %q: not a name", name)
+	case c.IsSet(nameFlag) && c.String(nameFlag) != name:
+		return problem.Invalidf("", "the argument %q and --%s %q exclude each other", name, nameFlag, c.String(nameFlag))
+	}
+	return c.Set(nameFlag, name)
 }
 
 // checkParent returns an error for flags between a command and its subcommand, which has flags with
@@ -44,45 +107,10 @@ func (p *Program) checkParent(c *cli.Context) error {
 	return nil
 }
 
-// CheckList returns an error if a list of arguments is empty or has a flag.
+// CheckList returns an error if a list of arguments is empty.
 func CheckList(c *cli.Context) error {
 	if c.NArg() == 0 {
 		return problem.Invalidf(SeeHelp(c), "%s is required", strings.TrimSuffix(c.Command.ArgsUsage, "..."))
 	}
-	for _, arg := range c.Args().Slice() {
-		if strings.HasPrefix(arg, "-") {
-			return problem.Invalidf("flags go before arguments", "flag %s comes after the argument %q", arg, c.Args().First())
-		}
-	}
 	return nil
-}
-
-func unknownCommand(c *cli.Context, known []*cli.Command) error {
-	hint := SeeHelp(c)
-	if near := cli.SuggestCommand(known, c.Args().First()); near != "" {
-		hint = strings.ToLower(near[:1]) + near[1:] + " " + hint
-	}
-	return problem.Invalidf(hint, "unknown command %q", c.Args().First())
-}
-
-// onUsageError turns a flag that does not parse into a usage error with a suggestion.
-func onUsageError(c *cli.Context, err error, _ bool) error {
-	const undefined = "flag provided but not defined: -"
-	if name, ok := strings.CutPrefix(err.Error(), undefined); ok {
-		hint := SeeHelp(c)
-		if near := cli.SuggestFlag(c.Command.Flags, strings.TrimLeft(name, "-"), false); near != "" {
-			hint = "did you mean " + near + "? " + hint
-		}
-		dashes := "-"
-		if len(name) > 1 && name[0] != '-' {
-			dashes = "--"
-		}
-		return problem.Invalidf(hint, "unknown flag %s%s", dashes, name)
-	}
-	return problem.Invalidf(SeeHelp(c), "%s", err)
-}
-
-// SeeHelp is the hint that names the command's help.
-func SeeHelp(c *cli.Context) string {
-	return "see " + strings.TrimSpace(c.Command.HelpName) + " --help"
 }

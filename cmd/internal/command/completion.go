@@ -84,7 +84,7 @@ func (p *Program) completeCommand() *cli.Command {
 
 // complete returns the candidates for the last word of a command line.
 func (p *Program) complete(ctx context.Context, words []string) []string {
-	commands, flags, path := p.App.Commands, p.App.Flags, ""
+	commands, flags, path, argument := p.App.Commands, p.App.Flags, "", ""
 	var pending cli.Flag // whose value is the next word
 	for _, word := range words[:len(words)-1] {
 		if pending != nil {
@@ -96,7 +96,11 @@ func (p *Program) complete(ctx context.Context, words []string) []string {
 			continue
 		}
 		if i := slices.IndexFunc(commands, func(cmd *cli.Command) bool { return cmd.Name == word && !cmd.Hidden }); i >= 0 {
-			path, flags, commands = path+" "+word, slices.Concat(commands[i].Flags, p.App.Flags), commands[i].Subcommands
+			cmd := commands[i]
+			path, flags, commands = path+" "+word, slices.Concat(cmd.Flags, p.App.Flags), cmd.Subcommands
+			if argument = ""; cmd.ArgsUsage == nameArgument {
+				argument = nameFlag
+			}
 		}
 	}
 	last := words[len(words)-1]
@@ -115,7 +119,7 @@ func (p *Program) complete(ctx context.Context, words []string) []string {
 			}
 		}
 	default:
-		all = p.values(ctx, path, "")
+		all = p.values(ctx, path, argument)
 	}
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(s string) bool { return !strings.HasPrefix(s, last) })

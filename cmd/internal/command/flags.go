@@ -18,7 +18,10 @@ func OutputFlag(pathFlag string, formats ...string) cli.Flag {
 	}
 	choice := strings.Join(formats[:len(formats)-1], ", ") + " or " + formats[len(formats)-1]
 	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formats[0], Usage: "output `FORMAT`: " + choice,
-		Action: func(_ *cli.Context, format string) error {
+		Action: func(c *cli.Context, format string) error {
+			if format == "yml" && slices.Contains(formats, "yaml") {
+				return c.Set("output", "yaml")
+			}
 			if slices.Contains(formats, format) {
 				return nil
 			}

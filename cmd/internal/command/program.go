@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,6 +22,8 @@ type Program struct {
 	Globals []GlobalFlag
 	// Moved are flags that became commands, in the order in which they are replaced.
 	Moved []Moved
+	// Synonyms are the words that other programs use for commands of this one.
+	Synonyms map[string]string
 	// Candidates returns completions for the value of a command's flag or, if the flag is empty, for
 	// the command's argument. path is the command with a space before each word.
 	Candidates func(ctx context.Context, path, flag string) []string
@@ -28,7 +31,7 @@ type Program struct {
 
 // Run runs the program and returns the exit status.
 func (p *Program) Run(ctx context.Context, args []string) int {
-	err := p.App.RunContext(steps.WithProgress(ctx, p.UI.Progress), p.current(args))
+	err := p.Execute(steps.WithProgress(ctx, p.UI.Progress), args)
 	var ran *ExitError
 	if err != nil && !errors.As(err, &ran) {
 		p.UI.Fail(err)
@@ -36,11 +39,16 @@ func (p *Program) Run(ctx context.Context, args []string) int {
 	return ExitStatus(err)
 }
 
+// Execute runs a command line.
+func (p *Program) Execute(ctx context.Context, args []string) error {
+	return p.App.RunContext(ctx, p.flagsFirst(p.current(args)))
+}
+
 // Complete adds what all programs have: global flags, help, completion, and errors instead of
 // printed help.
 func (p *Program) Complete() {
 	app := p.App
-	app.Flags = beforeCommand(p.Globals)
+	app.Flags = append(beforeCommand(p.Globals), &cli.BoolFlag{Name: versionFlag, Usage: "print the version"})
 	app.Reader, app.Writer, app.ErrWriter = p.UI.In, p.UI.Out, p.UI.err
 	app.HideVersion = true               // its -v would print the version where users expect verbose output
 	app.DisableSliceFlagSeparator = true // "--arg a=1,b=2" is one value
@@ -49,7 +57,10 @@ func (p *Program) Complete() {
 	app.Before = p.readGlobals
 	app.Action = func(c *cli.Context) error {
 		if c.Args().Present() {
-			return unknownCommand(c, c.App.Commands)
+			return p.unknownCommand(c, c.App.Commands)
+		}
+		if c.Bool(versionFlag) {
+			return p.UI.printVersion(app.Name, "table")
 		}
 		return cli.ShowAppHelp(c)
 	}
@@ -82,6 +93,10 @@ func (p *Program) readGlobals(c *cli.Context) error {
 // used.
 func (p *Program) addDefaults(cmd *cli.Command) {
 	cmd.OnUsageError = onUsageError
+	named := slices.ContainsFunc(cmd.Flags, func(f cli.Flag) bool { return f.Names()[0] == nameFlag })
+	if named && cmd.ArgsUsage == "" {
+		cmd.ArgsUsage = nameArgument
+	}
 	cmd.Flags = append(cmd.Flags, afterCommand(p.Globals)...)
 	if len(cmd.Subcommands) > 0 {
 		for _, sub := range cmd.Subcommands {
@@ -93,8 +108,11 @@ func (p *Program) addDefaults(cmd *cli.Command) {
 		}
 		cmd.Before = p.readGlobals
 		cmd.Action = func(c *cli.Context) error {
-			if c.Args().Present() {
-				return unknownCommand(c, cmd.Subcommands)
+			if c.Args().Present() && (!named || nearestCommand(c.Args().First(), cmd.Subcommands) != "") {
+				return p.unknownCommand(c, cmd.Subcommands)
+			}
+			if err := checkArguments(c, cmd); err != nil {
+				return err
 			}
 			return action(c)
 		}

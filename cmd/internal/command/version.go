@@ -21,6 +21,9 @@ func Version(linked string) string {
 	return "dev"
 }
 
+// versionFlag prints what [VersionCommand] prints.
+const versionFlag = "version"
+
 type versionData struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
@@ -36,15 +39,17 @@ func VersionCommand(u *UI, program string) *cli.Command {
 		Name: "version", Usage: "print the version of " + program + " and the Kubernetes releases that it supports",
 		UsageText: Examples("pmk-sched version", "pmk-sched version -o json"),
 		Flags:     []cli.Flag{OutputFlag("")},
-		Action: func(c *cli.Context) error {
-			releases := versions.Releases()
-			v := versionData{
-				Version: u.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-				Oldest: releases[len(releases)-1].MinorString(), Newest: releases[0].MinorString(),
-			}
-			var p Printer
-			p.Facts(program, v.Version, "go", v.Go, "platform", v.Platform, "kubernetes", v.Oldest+" to "+v.Newest)
-			return u.Data(c.String("output"), v, p.String())
-		},
+		Action:    func(c *cli.Context) error { return u.printVersion(program, c.String("output")) },
 	}
+}
+
+func (u *UI) printVersion(program, format string) error {
+	releases := versions.Releases()
+	v := versionData{
+		Version: u.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Oldest: releases[len(releases)-1].MinorString(), Newest: releases[0].MinorString(),
+	}
+	var p Printer
+	p.Facts(program, v.Version, "go", v.Go, "platform", v.Platform, "kubernetes", v.Oldest+" to "+v.Newest)
+	return u.Data(format, v, p.String())
 }
