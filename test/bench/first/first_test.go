@@ -30,18 +30,15 @@ const (
 `
 )
 
-// BenchmarkDemo runs the script of `make demo`, and the same with a plugin, for which a scheduler
-// is compiled. Compiling all programs takes minutes: `-bench Demo/published` measures the others.
+// BenchmarkDemo runs the script of `make demo`: a cluster, a scheduler of a preset, and one that is
+// compiled with a plugin. Compiling all programs takes minutes: `-bench Demo/published` measures the
+// others.
 func BenchmarkDemo(b *testing.B) {
 	site, _ := published.Compiled(b, release, append(programs.Kubernetes(), programs.Etcd)...)
-	for _, side := range []struct{ name, from, with string }{
-		{"published", programs.Published, ""},
-		{"published-plugin", programs.Published, "builtin:timestamp"},
-		{"compiled", programs.Build, ""},
-	} {
-		b.Run(side.name, func(b *testing.B) {
-			demo := newUser(b, site, side.from, filepath.Join(run.Root(), "hack", "demo.sh"))
-			demo.Env = append(demo.Env, "LAB="+labName, "WITH="+side.with)
+	for _, from := range []string{programs.Published, programs.Build} {
+		b.Run(from, func(b *testing.B) {
+			demo := newUser(b, site, from, filepath.Join(run.Root(), "hack", "demo.sh"))
+			demo.Env = append(demo.Env, "LAB="+labName)
 			b.Cleanup(func() { run.PMKLab(b, "down", "--name", labName).OK(b) })
 			b.ReportMetric(seconds(b, demo), "s")
 		})
