@@ -1,4 +1,4 @@
-package simulate
+package kubescheduler
 
 import (
 	"context"
@@ -89,7 +89,7 @@ func (c *Configuration) askExtenders(ctx context.Context, isolated bool) error {
 	if !changed {
 		return nil
 	}
-	return c.set("extenders", read.Extenders)
+	return c.Set("extenders", read.Extenders)
 }
 
 func parseExtender(entry map[string]any) (e calledExtender, err error) {

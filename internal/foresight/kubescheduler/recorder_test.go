@@ -1,4 +1,4 @@
-package extenders
+package kubescheduler
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func TestNodesAreRecordedForEachSchedulerAndStage(t *testing.T) {
 	}
 	call(t, r.URL(0), "own", "b") // tried again
 	call(t, r.URL(1), "own", "b")
-	if got := call(t, r.URL(0), "probe", "a"); len(*got.NodeNames) > 0 || got.FailedNodes["a"] != Refusal {
+	if got := call(t, r.URL(0), "probe", "a"); len(*got.NodeNames) > 0 || got.FailedNodes["a"] != RecorderRefusal {
 		t.Errorf("a probe is scheduled: %+v", got)
 	}
 	for _, tt := range []struct {

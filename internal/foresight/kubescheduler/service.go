@@ -1,6 +1,4 @@
-// Package extenders has the services on loopback that a simulated scheduler calls as its extenders:
-// a [Recorder] records the nodes that are left, and a [Breaker] breaks ties.
-package extenders
+package kubescheduler
 
 import (
 	"context"
@@ -27,7 +25,7 @@ type arguments struct {
 	NodeNames []string
 }
 
-// service is a running service, one extender for each number. Close it.
+// service runs extenders on loopback, one for each number. Close it.
 type service struct {
 	server *http.Server
 	host   string
@@ -35,9 +33,11 @@ type service struct {
 	done   chan error
 }
 
-// start starts a service. answer gets the extender's number and a call's arguments, and returns the
-// verb's result.
-func start(verb string, answer func(ctx context.Context, number int, args *arguments) any) (*service, error) {
+// startService starts a service. answer gets the extender's number and a call's arguments, and
+// returns the verb's result.
+func startService(
+	verb string, answer func(ctx context.Context, number int, args *arguments) any,
+) (*service, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for the scheduler: %w", err)

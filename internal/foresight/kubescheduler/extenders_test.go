@@ -1,4 +1,4 @@
-package simulate
+package kubescheduler
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package extenders
+package kubescheduler
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-func startService(t *testing.T, answer func(ctx context.Context, number int, args *arguments) any) *service {
+func serve(t *testing.T, answer func(ctx context.Context, number int, args *arguments) any) *service {
 	t.Helper()
-	s, err := start("filter", answer)
+	s, err := startService("filter", answer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func startService(t *testing.T, answer func(ctx context.Context, number int, arg
 }
 
 func TestTheServiceAnswersCallsOfTheVerbOnly(t *testing.T) {
-	s := startService(t, func(_ context.Context, number int, args *arguments) any {
+	s := serve(t, func(_ context.Context, number int, args *arguments) any {
 		return map[string]any{"number": number, "nodes": args.NodeNames}
 	})
 	if want := "http://" + s.Host() + "/"; !strings.HasPrefix(s.Address(), want) || len(s.Address()) < len(want)+26 ||
@@ -63,7 +63,7 @@ func TestTheServiceAnswersCallsOfTheVerbOnly(t *testing.T) {
 // A call that takes longer than the context of Close is ended.
 func TestCloseEndsCalls(t *testing.T) {
 	entered := make(chan struct{})
-	s := startService(t, func(ctx context.Context, _ int, _ *arguments) any {
+	s := serve(t, func(ctx context.Context, _ int, _ *arguments) any {
 		close(entered)
 		<-ctx.Done()
 		return nil

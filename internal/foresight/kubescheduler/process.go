@@ -1,14 +1,17 @@
-package simulate
+package kubescheduler
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -17,6 +20,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Process is a kube-scheduler that was started. Its metrics are served on loopback, without
@@ -27,8 +31,9 @@ type Process struct {
 	// Profiles are its profiles' names, and Notes the differences from the scheduler that a deployment
 	// runs.
 	Profiles, Notes []string
-	// dial connects to the address in MetricsURL.
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Release is the scheduler's release, which names its metrics.
+	Release versions.Release
+	client  http.Client
 	// sandbox is the service in which the scheduler runs. It is nil if it runs as the user.
 	sandbox *sandbox.Service
 }
@@ -45,8 +50,8 @@ func (p *Process) Kill() error {
 // Names for a scheduler's files.
 const (
 	configurationFile = "scheduler.yaml"
-	kubeconfigFile    = "kubeconfig"
 	outputFile        = "output" // the name of sandbox.OutputPath
+	logFile           = "kube-scheduler.log"
 )
 
 // Start starts the scheduler with a kubeconfig, after change has changed its configuration. The
@@ -86,7 +91,7 @@ func (s *Scheduler) Start(
 		"--bind-address=" + host, "--secure-port=" + port,
 		"--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics", "--v=2",
 	}, configuration.Args...)
-	p, err := s.execute(ctx, dir, schedulerLog(dir), kubeconfig, configuration, args)
+	p, err := s.execute(ctx, dir, filepath.Join(dir, logFile), kubeconfig, configuration, args)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +121,7 @@ func (s *Scheduler) execute(
 		return nil, fmt.Errorf("write configuration of the scheduler: %w", err)
 	}
 	process, err := apiserver.StartProcess(log, s.Program, args...)
-	return &Process{Process: process, dial: (&net.Dialer{}).DialContext}, err
+	return newProcess(s.Release, process, (&net.Dialer{}).DialContext), err
 }
 
 // isolate starts the program in a sandbox.
@@ -129,21 +134,37 @@ func (s *Scheduler) isolate(
 	}
 	program := sandbox.Program{Path: s.Program, Args: args,
 		Files: map[string][]byte{configurationFile: c.YAML, filepath.Base(kubeconfig): text}}
-	p := &Process{}
-	p.sandbox, err = sandbox.Start(ctx, dir, program, append([]string{server}, c.Services...),
+	var process *apiserver.Process
+	isolated, err := sandbox.Start(ctx, dir, program, append([]string{server}, c.Services...),
 		func(cmd *exec.Cmd) (err error) {
-			p.Process, err = apiserver.StartCommand(log, cmd)
+			process, err = apiserver.StartCommand(log, cmd)
 			return err
 		})
 	if err != nil {
-		if p.Process != nil {
-			err = errors.Join(err, p.Process.Kill())
+		if process != nil {
+			err = errors.Join(err, process.Kill())
 		}
 		return nil, problem.WithHint(fmt.Errorf("run kube-scheduler with the plugins that the cluster recorded: %w", err),
 			"or name the scheduler with -f pmk-sched.yaml, so that its plugins run as you")
 	}
-	p.dial = func(ctx context.Context, _, address string) (net.Conn, error) { return p.sandbox.Dial(ctx, address) }
+	p := newProcess(s.Release, process, func(ctx context.Context, _, address string) (net.Conn, error) {
+		return isolated.Dial(ctx, address)
+	})
+	p.sandbox = isolated
 	return p, nil
+}
+
+// newProcess returns a process whose metrics are read by connections from dial.
+func newProcess(
+	release versions.Release, process *apiserver.Process,
+	dial func(ctx context.Context, network, address string) (net.Conn, error),
+) *Process {
+	return &Process{Process: process, Release: release, client: http.Client{
+		Timeout: 10 * time.Second, Transport: &http.Transport{
+			DialContext:     dial,
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a certificate that the scheduler has just made, on loopback
+		},
+	}}
 }
 
 // output returns the content in the file outputFile in dir, which the scheduler has written.

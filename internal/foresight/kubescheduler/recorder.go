@@ -1,4 +1,4 @@
-package extenders
+package kubescheduler
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 // RecorderVerb is the recorders' verb in a configuration.
 const RecorderVerb = "filter"
 
-// Refusal is the reason with which a recorder refuses nodes.
-const Refusal = "recorded by pmk-sched"
+// RecorderRefusal is the reason with which a recorder refuses nodes.
+const RecorderRefusal = "recorded by pmk-sched"
 
 // Recorder is an extender that records which nodes a scheduler has left at several places in a
 // scheduling cycle. It leaves them as they are, or refuses all, so that nothing is scheduled. Close
@@ -28,12 +28,11 @@ type Recorder struct {
 // hold makes calls wait.
 type hold struct{ called, released chan struct{} }
 
-// StartRecorder starts a recorder. It refuses all nodes to pods whose scheduler name refuse returns
-// true
-// for.
+// StartRecorder starts a recorder. It refuses all nodes to pods for whose scheduler name refuse
+// returns true.
 func StartRecorder(refuse func(schedulerName string) bool) (*Recorder, error) {
 	r := &Recorder{passed: map[string]map[int][]string{}, held: map[string]hold{}, refuse: refuse}
-	service, err := start(RecorderVerb, r.filter)
+	service, err := startService(RecorderVerb, r.filter)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +84,8 @@ func (r *Recorder) wait(ctx context.Context, schedulerName string) {
 // Close stops the service and returns when it has ended.
 func (r *Recorder) Close(ctx context.Context) error { return r.service.Close(ctx) }
 
-// result is ExtenderFilterResult.
-type result struct {
+// filterResult is ExtenderFilterResult.
+type filterResult struct {
 	NodeNames   []string
 	FailedNodes map[string]string
 }
@@ -95,11 +94,11 @@ func (r *Recorder) filter(ctx context.Context, stage int, args *arguments) any {
 	name := args.Pod.Spec.SchedulerName
 	r.record(name, stage, args.NodeNames)
 	r.wait(ctx, name)
-	answer := result{NodeNames: args.NodeNames}
+	answer := filterResult{NodeNames: args.NodeNames}
 	if r.refuse(name) {
-		answer = result{NodeNames: []string{}, FailedNodes: map[string]string{}}
+		answer = filterResult{NodeNames: []string{}, FailedNodes: map[string]string{}}
 		for _, node := range args.NodeNames {
-			answer.FailedNodes[node] = Refusal
+			answer.FailedNodes[node] = RecorderRefusal
 		}
 	}
 	return answer

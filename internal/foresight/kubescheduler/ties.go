@@ -1,4 +1,4 @@
-package extenders
+package kubescheduler
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ type Breaker struct{ service *service }
 
 // StartBreaker starts a service. Ranks differ between seeds.
 func StartBreaker(seed uint64) (*Breaker, error) {
-	service, err := start(TiesVerb, func(_ context.Context, digit int, args *arguments) any {
+	service, err := startService(TiesVerb, func(_ context.Context, digit int, args *arguments) any {
 		return rank(seed, args.Pod.Metadata.Namespace+"/"+args.Pod.Metadata.Name, args.NodeNames, digit)
 	})
 	if err != nil {

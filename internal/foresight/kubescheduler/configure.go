@@ -1,13 +1,41 @@
-package simulate
+package kubescheduler
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
+
+// Configuration is a scheduler's configuration.
+type Configuration struct {
+	YAML []byte
+	// Args are its flags, without the flags for the process's files and ports. Profiles are its
+	// profiles' names.
+	Args, Profiles []string
+	// Notes are differences from the scheduler that a deployment runs.
+	Notes []string
+	// Services are the addresses of the extenders that the simulation itself runs.
+	Services []string
+}
+
+// Set sets a field in the configuration.
+func (c *Configuration) Set(field string, value any) error {
+	var read map[string]any
+	err := yaml.Unmarshal(c.YAML, &read)
+	if err == nil {
+		read[field] = value
+		c.YAML, err = yaml.Marshal(read)
+	}
+	if err != nil {
+		return fmt.Errorf("set %s in the configuration: %w", field, err)
+	}
+	return nil
+}
 
 // Configure renders a deployment's configuration and flags for a process on this machine: with the
 // path to its kubeconfig, without leader election and without a pod's files and addresses.
@@ -41,7 +69,7 @@ func (s *Scheduler) Configure(on *session.Session, kubeconfig string, insecurePo
 		return nil, fmt.Errorf("read rendered configuration of %s: it is not a KubeSchedulerConfiguration", s.Request.Name)
 	}
 	c := &Configuration{YAML: rendered.YAML, Profiles: summary.Profiles, Notes: s.notes()}
-	if err := c.set("leaderElection", map[string]any{"leaderElect": false}); err != nil {
+	if err := c.Set("leaderElection", map[string]any{"leaderElect": false}); err != nil {
 		return nil, err
 	}
 	return c, c.addArgs(on, s, rendered.Args)
@@ -108,8 +136,8 @@ func ofPod(flag string) bool {
 	}, flag)
 }
 
-// setFlags sets the flags to lists of flags, in which a later one overrides an earlier one.
-func (c *Configuration) setFlags(lists ...[]string) error {
+// SetFlags sets the flags to lists of flags, in which a later one overrides an earlier one.
+func (c *Configuration) SetFlags(lists ...[]string) error {
 	var all []string
 	for _, arg := range slices.Concat(lists...) {
 		flag, err := profiles.ParseFlag(arg)

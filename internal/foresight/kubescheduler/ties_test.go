@@ -1,4 +1,4 @@
-package extenders
+package kubescheduler
 
 import (
 	"bytes"

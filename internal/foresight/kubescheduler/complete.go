@@ -1,4 +1,4 @@
-package simulate
+package kubescheduler
 
 import (
 	"context"
@@ -11,12 +11,11 @@ import (
 // completeTime is the time limit for the scheduler to write its configuration.
 const completeTime = time.Minute
 
-// Complete returns a configuration as the scheduler completes it with its release's defaults.
-func (r *Run) Complete(ctx context.Context, c *Configuration) (text []byte, err error) {
-	in := func(name string) string { return filepath.Join(r.Options.Dir, name) }
-	s := &r.Options.Scheduler
-	args := append([]string{"--secure-port=0", "--write-config-to=" + s.path(r.Options.Dir, outputFile)}, c.Args...)
-	process, err := s.execute(ctx, r.Options.Dir, in("defaults.log"), in(kubeconfigFile), c, args)
+// Complete returns a configuration as the scheduler completes it with its release's defaults. Its
+// files are in dir, which is private.
+func (s *Scheduler) Complete(ctx context.Context, dir, kubeconfig string, c *Configuration) (text []byte, err error) {
+	args := append([]string{"--secure-port=0", "--write-config-to=" + s.path(dir, outputFile)}, c.Args...)
+	process, err := s.execute(ctx, dir, filepath.Join(dir, "defaults.log"), kubeconfig, c, args)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +27,7 @@ func (r *Run) Complete(ctx context.Context, c *Configuration) (text []byte, err 
 	case <-limited.Done():
 		return nil, fmt.Errorf("have the scheduler write its configuration: %w", limited.Err())
 	}
-	if text, err = process.output(r.Options.Dir); err != nil || len(text) == 0 {
+	if text, err = process.output(dir); err != nil || len(text) == 0 {
 		return nil, fmt.Errorf("have the scheduler write its configuration: %s", process.Tail())
 	}
 	return text, nil

@@ -1,4 +1,4 @@
-package simulate
+package kubescheduler
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 const mostErrors = 4
 
 // AwaitDecisions waits until the scheduler has bound or refused as many pods, and tries none again.
-func (s *Running) AwaitDecisions(ctx context.Context, pods int) error {
+func (p *Process) AwaitDecisions(ctx context.Context, pods int) error {
 	d := decisions{pods: pods}
 	var m counters
-	err := s.poll(ctx, func(read counters) bool {
+	err := p.poll(ctx, func(read counters) bool {
 		m = read
 		return d.ended(m, time.Now())
 	})
