@@ -1,8 +1,4 @@
-// Package kustomize writes one scheduler's objects for several releases as a Kustomize base and one
-// component for each minor. The base has the content that is equal in all releases. With a minor's
-// component, `kustomize build` gives the objects that pmk-sched renders for the release. The
-// package does no I/O and does not run Kustomize.
-package kustomize
+package render
 
 import (
 	"bytes"
@@ -14,19 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
-)
 
-// Input is the input for a component.
-type Input struct {
-	// Minor is the component's minor, such as 1.34, and Release the scheduler's Kubernetes release.
-	Minor, Release string
-	// Selector holds labels that all objects have.
-	Selector map[string]string
-	// ReleaseLabel is the key of the label with Release that all objects have.
-	ReleaseLabel string
-	// Objects are the scheduler's objects.
-	Objects []*unstructured.Unstructured
-}
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+)
 
 // objectsFile is the file with the objects in a base or a component.
 const objectsFile = "objects.yaml"
@@ -49,12 +35,15 @@ type target struct {
 	LabelSelector string `json:"labelSelector"`
 }
 
-// Releases returns the files in the base and the components by their paths. Each minor has one
-// input.
-func Releases(list []Input) (map[string][]byte, error) {
+// Kustomize returns the files for a Kustomize base and a component for each minor, by their paths.
+// The base has the content that is equal in all releases, which are in ascending order. With a
+// minor's component, `kustomize build` gives the objects that pmk-sched renders for the minor's
+// newest patch.
+func Kustomize(list []Input) (map[string][]byte, error) {
 	if len(list) == 0 {
 		return nil, errors.New("write a Kustomize base: no release is given")
 	}
+	list = newestPatches(list)
 	common := shared(list)
 	files := map[string][]byte{}
 	base := kustomization{APIVersion: "kustomize.config.k8s.io/v1beta1", Kind: "Kustomization",
@@ -65,20 +54,31 @@ func Releases(list []Input) (map[string][]byte, error) {
 			objects = append(objects, shared)
 		}
 	}
-	if err := write(files, "base", base, objects); err != nil {
+	if err := writeKustomization(files, "base", base, objects); err != nil {
 		return nil, err
 	}
 	for _, in := range list {
-		if err := component(files, in, common); err != nil {
-			return nil, fmt.Errorf("write the component of Kubernetes %s: %w", in.Minor, err)
+		if err := writeComponent(files, in, common); err != nil {
+			return nil, fmt.Errorf("write the component of Kubernetes %s: %w", in.Release.MinorString(), err)
 		}
 	}
 	return files, nil
 }
 
-// component adds the files for a minor's component.
-func component(files map[string][]byte, in Input, common map[string]*unstructured.Unstructured) error {
-	dir := "components/" + in.Minor
+// newestPatches returns the last release of each minor.
+func newestPatches(list []Input) []Input {
+	var newest []Input
+	for i, in := range list {
+		if i+1 == len(list) || list[i+1].Release.MinorString() != in.Release.MinorString() {
+			newest = append(newest, in)
+		}
+	}
+	return newest
+}
+
+// writeComponent adds the files for a minor's component.
+func writeComponent(files map[string][]byte, in Input, common map[string]*unstructured.Unstructured) error {
+	dir := "components/" + in.Release.MinorString()
 	k := kustomization{APIVersion: "kustomize.config.k8s.io/v1alpha1", Kind: "Component"}
 	var own []*unstructured.Unstructured
 	for _, o := range in.Objects {
@@ -87,7 +87,7 @@ func component(files map[string][]byte, in Input, common map[string]*unstructure
 			own = append(own, o)
 			continue
 		}
-		difference, differs := subtract(withoutRelease(in, o).Object, base.Object)
+		difference, differs := subtract(withoutRelease(o).Object, base.Object)
 		if !differs {
 			continue
 		}
@@ -99,19 +99,22 @@ func component(files map[string][]byte, in Input, common map[string]*unstructure
 		files[dir+"/"+name], k.Patches = text, append(k.Patches, patch{Path: name})
 	}
 	// The target leaves other objects in the user's kustomization alone; the field labels does not.
+	selector := labels.Set{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: in.Name}
 	k.Patches = append(k.Patches, patch{
 		Patch: fmt.Sprintf("- {op: add, path: /metadata/labels/%s, value: %s}\n",
-			strings.ReplaceAll(in.ReleaseLabel, "/", "~1"), in.Release),
-		Target: &target{LabelSelector: labels.SelectorFromSet(in.Selector).String()},
+			strings.ReplaceAll(ownership.LabelRelease, "/", "~1"), in.Release),
+		Target: &target{LabelSelector: selector.String()},
 	})
 	if len(own) > 0 {
 		k.Resources = []string{objectsFile}
 	}
-	return write(files, dir, k, own)
+	return writeKustomization(files, dir, k, own)
 }
 
-// write adds a kustomization with its objects, in their order.
-func write(files map[string][]byte, dir string, k kustomization, objects []*unstructured.Unstructured) (err error) {
+// writeKustomization adds a kustomization with its objects, in their order.
+func writeKustomization(
+	files map[string][]byte, dir string, k kustomization, objects []*unstructured.Unstructured,
+) (err error) {
 	if files[dir+"/kustomization.yaml"], err = yaml.Marshal(k); err != nil || len(objects) == 0 {
 		return err
 	}
@@ -132,7 +135,7 @@ func write(files map[string][]byte, dir string, k kustomization, objects []*unst
 func shared(list []Input) map[string]*unstructured.Unstructured {
 	common := map[string]*unstructured.Unstructured{}
 	for _, o := range list[0].Objects {
-		common[identity(o)] = withoutRelease(list[0], o)
+		common[identity(o)] = withoutRelease(o)
 	}
 	for _, in := range list[1:] {
 		seen := map[string]bool{}
@@ -142,7 +145,7 @@ func shared(list []Input) map[string]*unstructured.Unstructured {
 			if seen[id] = true; !found {
 				continue
 			}
-			base.Object = intersect(base.Object, withoutRelease(in, o).Object)
+			base.Object = intersect(base.Object, withoutRelease(o).Object)
 		}
 		for id := range common {
 			if !seen[id] {
@@ -171,10 +174,10 @@ func identified(o *unstructured.Unstructured, fields map[string]any) map[string]
 }
 
 // withoutRelease returns a copy of an object without its release label.
-func withoutRelease(in Input, o *unstructured.Unstructured) *unstructured.Unstructured {
+func withoutRelease(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	all := o.GetLabels()
-	delete(all, in.ReleaseLabel)
+	delete(all, ownership.LabelRelease)
 	o.SetLabels(all)
 	return o
 }

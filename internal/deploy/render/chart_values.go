@@ -1,4 +1,4 @@
-package helm
+package render
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 // readFields reads a scheduler's objects, with the fields in values.yaml.
 func readFields(in Input) (values, error) {
-	v, err := read(in)
+	v, err := readObjects(in)
 	if err == nil {
 		v.fields, err = v.list(in)
 	}

@@ -1,4 +1,4 @@
-package monitoring
+package render
 
 import (
 	"fmt"
@@ -68,7 +68,7 @@ func TestQueriesOfEveryDashboardAreValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range (monitored{Scheduler{Name: "my-scheduler", Namespace: "kube-system", Release: release},
+		for _, p := range (monitored{Monitored{Name: "my-scheduler", Namespace: "kube-system", Release: release},
 			known.Metrics}).panels() {
 			for _, q := range p.queries {
 				rules = append(rules, fields{"record": fmt.Sprintf("query:%d", len(rules)), "expr": q.expression})

@@ -1,10 +1,4 @@
-// Package monitoring builds the objects with which Prometheus and Grafana watch one scheduler:
-// objects for scraping, alerting rules and a dashboard, with the metric names of the scheduler's
-// release. It does no I/O, and the same input gives the same objects.
-//
-// The objects do not have the labels by which pmk-sched recognizes a scheduler's objects, so that a
-// deployment does not remove them.
-package monitoring
+package render
 
 import (
 	"encoding/json"
@@ -15,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Scheduler describes a scheduler that takes part in leader election.
-type Scheduler struct {
+// Monitored describes a scheduler that takes part in leader election.
+type Monitored struct {
 	// Name is the name of the scheduler and its lease; Namespace has its pods.
 	Name, Namespace string
 	// Release is the scheduler's Kubernetes release.
@@ -29,9 +23,12 @@ type Scheduler struct {
 	Certificate bool
 }
 
-// Objects returns the objects in the order in which to apply them: the account that reads metrics
-// and its permission, the Service, the ServiceMonitor, the rules, the dashboard.
-func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
+// Monitoring returns the objects with which Prometheus and Grafana watch one scheduler, with the
+// metric names of its release, in the order in which to apply them: the account that reads metrics
+// and its permission, the Service, the ServiceMonitor, the rules, the dashboard. They do not have
+// the labels by which pmk-sched recognizes a scheduler's objects, so that a deployment does not
+// remove them.
+func Monitoring(s Monitored) ([]*unstructured.Unstructured, error) {
 	rules, err := versions.Select(s.Release)
 	if err != nil {
 		return nil, fmt.Errorf("build monitoring of scheduler %s: %w", s.Name, err)
@@ -49,7 +46,7 @@ func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
 
 // monitored is a scheduler with its release's metrics.
 type monitored struct {
-	Scheduler
+	Monitored
 	metrics versions.Metrics
 }
 

@@ -1,8 +1,6 @@
-// Package helm writes a Helm chart that installs one scheduler's objects. The templates are the
-// files under chart; only Chart.yaml and values.yaml are generated. With the generated values,
-// `helm template` gives the objects that pmk-sched renders, names that end in a hash included. The
-// package does no I/O and does not run Helm.
-package helm
+// Package render writes one scheduler's objects for other tools: as a Helm chart, as a Kustomize
+// base, and with objects for Prometheus and Grafana. It does no I/O and runs none of these tools.
+package render
 
 import (
 	"embed"
@@ -16,17 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 //go:embed all:chart
 var chart embed.FS
 
-// Input is the input for a chart.
+// Input is the input for a chart, or for a release of a chart or a Kustomize base.
 type Input struct {
 	// Name is the scheduler name, Namespace the objects' namespace.
 	Name, Namespace string
 	// Release is the scheduler's Kubernetes release.
-	Release string
+	Release versions.Release
 	// APIServer is the URL at which the pods reach the API server.
 	APIServer string
 	// NodeSelector holds the labels of the nodes to run on; an empty value matches any value.
@@ -61,17 +61,20 @@ type field struct {
 	value         any
 }
 
-// Chart returns the chart's files by their paths.
+// Chart returns the files for a Helm chart that installs one scheduler, by their paths. The
+// templates are the files under chart; only Chart.yaml and values.yaml are generated. With the
+// generated values, `helm template` gives the objects that pmk-sched renders, names that end in a
+// hash included.
 func Chart(in Input) (map[string][]byte, error) {
 	v, err := readFields(in)
 	if err != nil {
 		return nil, err
 	}
-	return files(in, v, v.fields)
+	return chartFiles(in, v, v.fields)
 }
 
-// files returns the files for a chart with the fields' values.
-func files(in Input, v values, fields []field) (map[string][]byte, error) {
+// chartFiles returns the files for a chart with the fields' values.
+func chartFiles(in Input, v values, fields []field) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	var err error
 	if files["Chart.yaml"], err = metadata(in, v); err != nil {
@@ -92,8 +95,8 @@ func files(in Input, v values, fields []field) (map[string][]byte, error) {
 	})
 }
 
-// read sorts the objects into objects that the templates write and other objects.
-func read(in Input) (values, error) {
+// readObjects sorts the objects into objects that the templates write and other objects.
+func readObjects(in Input) (values, error) {
 	var v values
 	for _, o := range in.Objects {
 		templated, err := v.object(in, o)
@@ -175,8 +178,8 @@ func (v *values) pod(in Input, o *unstructured.Unstructured) error {
 // metadata is Chart.yaml.
 func metadata(in Input, v values) ([]byte, error) {
 	return yaml.Marshal(map[string]any{
-		"apiVersion": "v2", "name": in.Name, "type": "application", "version": "0.1.0", "appVersion": in.Release,
-		"description": "kube-scheduler " + in.Release + " as a second scheduler",
+		"apiVersion": "v2", "name": in.Name, "type": "application", "version": "0.1.0", "appVersion": in.Release.String(),
+		"description": "kube-scheduler " + in.Release.String() + " as a second scheduler",
 		"annotations": map[string]string{"pmk-sched.io/version": v.version},
 	})
 }

@@ -1,4 +1,4 @@
-package monitoring
+package render
 
 import (
 	"encoding/json"
@@ -15,20 +15,20 @@ import (
 )
 
 // of returns the objects of a scheduler of a release.
-func of(t *testing.T, release string, change func(*Scheduler)) []*unstructured.Unstructured {
+func of(t *testing.T, release string, change func(*Monitored)) []*unstructured.Unstructured {
 	t.Helper()
 	r, err := versions.Parse(release)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Scheduler{
+	s := Monitored{
 		Name: "my-scheduler", Namespace: "kube-system", Release: r, PortName: "https", Certificate: true,
 		PodLabels: map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: "my-scheduler"},
 	}
 	if change != nil {
 		change(&s)
 	}
-	objects, err := Objects(s)
+	objects, err := Monitoring(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestObjectsAreNotThoseOfTheDeployedScheduler(t *testing.T) {
 func TestSchedulersWithTheSameNameHaveDifferentDashboards(t *testing.T) {
 	ids := map[string]bool{}
 	for _, namespace := range []string{"kube-system", "scheduling"} {
-		objects := of(t, "v1.24.3", func(s *Scheduler) { s.Namespace = namespace })
+		objects := of(t, "v1.24.3", func(s *Monitored) { s.Namespace = namespace })
 		data, _, err := unstructured.NestedString(objects[len(objects)-1].Object, "data", "my-scheduler.json")
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestATokenHasNoAlertOnCertificates(t *testing.T) {
 	if with := text(t, of(t, "v1.24.3", nil)); !strings.Contains(with, alert) {
 		t.Errorf("no alert %s:\n%s", alert, with)
 	}
-	without := text(t, of(t, "v1.24.3", func(s *Scheduler) { s.Certificate = false }))
+	without := text(t, of(t, "v1.24.3", func(s *Monitored) { s.Certificate = false }))
 	if strings.Contains(without, alert) || strings.Contains(without, "apiserver_client_certificate") {
 		t.Errorf("an alert %s:\n%s", alert, without)
 	}
@@ -102,8 +102,8 @@ func TestATokenHasNoAlertOnCertificates(t *testing.T) {
 	}
 }
 
-func TestAReleaseThatIsNotSupportedHasNoObjects(t *testing.T) {
-	objects, err := Objects(Scheduler{Name: "s", Namespace: "n", Release: versions.Release{Major: 1, Minor: 19}})
+func TestAReleaseThatIsNotSupportedHasNoMonitoring(t *testing.T) {
+	objects, err := Monitoring(Monitored{Name: "s", Namespace: "n", Release: versions.Release{Major: 1, Minor: 19}})
 	if err == nil || objects != nil {
 		t.Errorf("got %d objects, %v", len(objects), err)
 	}

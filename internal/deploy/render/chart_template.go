@@ -1,4 +1,4 @@
-package helm
+package render
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package helm
+package render
 
 import (
 	"errors"
@@ -14,9 +14,10 @@ func ofRelease() []string {
 	return []string{"image", "architectures", "configuration", "args", "pluginRules", "probes"}
 }
 
-// Releases returns the files for one chart with several releases of one scheduler, by their paths.
-// The chart selects the release by the API server's version. The releases are in ascending order.
-func Releases(list []Input) (map[string][]byte, error) {
+// ReleasesChart returns the files for one chart with several releases of one scheduler, by their
+// paths. The chart selects the release by the API server's version. The releases are in ascending
+// order.
+func ReleasesChart(list []Input) (map[string][]byte, error) {
 	if len(list) == 0 {
 		return nil, errors.New("write a chart: no release is given")
 	}
@@ -30,7 +31,7 @@ func Releases(list []Input) (map[string][]byte, error) {
 	}
 	fields, releases := []field{}, map[string]any{}
 	for _, in := range list {
-		releases[in.Release] = map[string]any{}
+		releases[in.Release.String()] = map[string]any{}
 	}
 	for i, common := range all[len(all)-1].fields {
 		differs, err := differ(all, i)
@@ -39,7 +40,7 @@ func Releases(list []Input) (map[string][]byte, error) {
 		}
 		if differs || slices.Contains(ofRelease(), common.name) {
 			for j, in := range list {
-				releases[in.Release].(map[string]any)[common.name] = all[j].fields[i].value
+				releases[in.Release.String()].(map[string]any)[common.name] = all[j].fields[i].value
 			}
 			common.comment = strings.TrimSpace(common.comment + "\n# Empty: the field of the release.")
 			common.value = nil
@@ -50,7 +51,7 @@ func Releases(list []Input) (map[string][]byte, error) {
 		"Fields of each Kubernetes release. The minor of the API server selects one, among its patches the newest that is\n" +
 			"# not newer than the API server. A field above that is not empty wins.", releases})
 	newest := list[len(list)-1]
-	return files(newest, all[len(all)-1], fields)
+	return chartFiles(newest, all[len(all)-1], fields)
 }
 
 // differ reports whether a field is not the same in all releases.
