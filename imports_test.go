@@ -216,7 +216,7 @@ func TestPortablePluginsDoNotLinkAFramework(t *testing.T) {
 func TestPurePackagesDoNoIO(t *testing.T) {
 	denied := regexp.MustCompile(`^(os|os/.*|net|net/http|io/ioutil|syscall|k8s\.io/client-go(/.*)?)$`)
 	for _, pkg := range []string{"versions", "rbac", "api/v1alpha1", "profiles", "profiles/node", "profiles/schema",
-		"profiles/convert", "profiles/policy", "profiles/validate", "internal/deploy/helm", "internal/deploy/health",
+		"profiles/convert", "profiles/policy", "profiles/validate", "internal/deploy/health", "internal/deploy/render",
 		"internal/deploy/manifest", "internal/foresight/snapshot", "internal/foresight/snapshot/archive",
 		"internal/foresight/snapshot/openb", "internal/foresight/simulate/scenario", "internal/foresight/simulate/report",
 		"internal/foresight/page",

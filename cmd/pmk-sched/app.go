@@ -51,11 +51,21 @@ func newProgram(u *ui, name string) *command.Program {
 		),
 	}
 	p := &command.Program{
-		App: app, UI: u.UI, Globals: globalFlags(), Moved: moved(), Synonyms: synonyms(),
+		App: app, UI: u.UI, Globals: globalFlags(), Moved: moved(), Synonyms: synonyms(), Start: start(),
 		Candidates: func(ctx context.Context, path, flag string) []string { return candidates(ctx, u, path, flag) },
 	}
 	p.Complete()
 	return p
+}
+
+func start() []command.Start {
+	return []command.Start{
+		{Line: "pmk-sched detect", Usage: "show the cluster, its release and nodes"},
+		{Line: "pmk-sched simulate pending --preset binpack", Usage: "predict it, without changes"},
+		{Line: "pmk-sched deploy --name my-scheduler --preset binpack", Usage: "deploy it; a preset needs no build"},
+		{Line: "pmk-sched verify my-scheduler", Usage: "let it schedule a pod"},
+		{Line: "pmk-sched explain POD", Usage: "explain why a pod is pending"},
+	}
 }
 
 func globalFlags() []command.GlobalFlag {

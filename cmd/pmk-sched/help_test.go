@@ -26,8 +26,9 @@ func TestHelpFitsInTheTerminalAndHasExamples(t *testing.T) {
 		}
 	}
 	check(app.Name, command.AppHelp(app))
+	check("without arguments", command.StartHelp(app, start()))
 	command.EachCommand(app, func(name string, cmd *cli.Command) {
-		check(name, command.HelpOf(name, cmd))
+		check(name, command.HelpOf(app, name, cmd))
 		if n := strings.Count(cmd.UsageText, "\n") + 1; len(cmd.Subcommands) == 0 && (n < 2 || n > 3) {
 			t.Errorf("%s has %d examples", name, n)
 		}
@@ -66,6 +67,25 @@ func TestHelpGroupsTheCommands(t *testing.T) {
 	for _, cmd := range app.Commands {
 		if (cmd.Category == "") != (cmd.Hidden || slices.Contains([]string{"completion", "version", "help"}, cmd.Name)) {
 			t.Errorf("%s is in the group %q", cmd.Name, cmd.Category)
+		}
+	}
+}
+
+// Without arguments, pmk-sched prints five command lines and the names of all commands.
+func TestStartHelpFitsOnAScreen(t *testing.T) {
+	app := newProgram(newUI(nil, nil, nil), "pmk-sched").App
+	help := command.StartHelp(app, start())
+	if lines := strings.Count(help, "\n"); lines > 20 {
+		t.Errorf("%d lines:\n%s", lines, help)
+	}
+	for _, s := range start() {
+		if err := parse(t, strings.Fields(s.Line)); err != nil {
+			t.Errorf("%s: %v", s.Line, err)
+		}
+	}
+	for _, cmd := range app.Commands {
+		if cmd.Category != "" && !strings.Contains(help, cmd.Name) {
+			t.Errorf("%s is missing", cmd.Name)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -270,7 +270,7 @@ func compareWithDeployment(t *testing.T, sp *spec.Spec, branch string) []string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := simulate.Scheduler{Request: simulated, Release: release, Plugins: plugins}
+	one := kubescheduler.Scheduler{Request: simulated, Release: release, Plugins: plugins}
 	got, err := one.Configure(&session.Session{Log: zap.NewNop(), Note: ignore, Warn: ignore}, "kubeconfig", 0)
 	if err != nil {
 		t.Fatal(err)

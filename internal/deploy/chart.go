@@ -10,11 +10,8 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/helm"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/kustomize"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
-	"github.com/pmk-sched/pmk-sched/versions"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/render"
 )
 
 // Chart returns the files for a Helm chart that installs the plan's objects, and warnings. A chart
@@ -25,7 +22,7 @@ func Chart(plan *Plan, secrets bool) (files map[string][]byte, warnings []string
 	if err != nil {
 		return nil, nil, err
 	}
-	files, err = helm.Chart(in)
+	files, err = render.Chart(in)
 	return files, warnings, err
 }
 
@@ -36,7 +33,7 @@ func ReleasesChart(plans []*Plan, secrets bool) (files map[string][]byte, warnin
 	if err != nil {
 		return nil, nil, err
 	}
-	files, err = helm.Releases(list)
+	files, err = render.ReleasesChart(list)
 	return files, warnings, err
 }
 
@@ -47,29 +44,12 @@ func ReleasesKustomize(plans []*Plan, secrets bool) (files map[string][]byte, wa
 	if err != nil {
 		return nil, nil, err
 	}
-	var minors []kustomize.Input
-	for _, in := range list {
-		release, err := versions.Parse(in.Release)
-		if err != nil {
-			return nil, nil, err
-		}
-		component := kustomize.Input{
-			Minor: release.MinorString(), Release: in.Release, Objects: in.Objects,
-			Selector:     map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: in.Name},
-			ReleaseLabel: ownership.LabelRelease,
-		}
-		if last := len(minors) - 1; last >= 0 && minors[last].Minor == component.Minor {
-			minors[last] = component
-		} else {
-			minors = append(minors, component)
-		}
-	}
-	files, err = kustomize.Releases(minors)
+	files, err = render.Kustomize(list)
 	return files, warnings, err
 }
 
 // releaseInputs returns the chart inputs from plans, by ascending release, and warnings.
-func releaseInputs(plans []*Plan, secrets bool) (list []helm.Input, warnings []string, err error) {
+func releaseInputs(plans []*Plan, secrets bool) (list []render.Input, warnings []string, err error) {
 	plans = slices.SortedFunc(slices.Values(plans), func(a, b *Plan) int { return a.Release.Compare(b.Release) })
 	for _, plan := range plans {
 		in, warned, err := chartInput(plan, secrets)
@@ -83,7 +63,7 @@ func releaseInputs(plans []*Plan, secrets bool) (list []helm.Input, warnings []s
 }
 
 // chartInput returns the chart input from a plan, and warnings.
-func chartInput(plan *Plan, secrets bool) (in helm.Input, warnings []string, err error) {
+func chartInput(plan *Plan, secrets bool) (in render.Input, warnings []string, err error) {
 	plan, warnings, err = chartPlan(plan)
 	if err != nil {
 		return in, nil, err
@@ -101,8 +81,8 @@ func chartInput(plan *Plan, secrets bool) (in helm.Input, warnings []string, err
 		return true
 	})
 	s := plan.Scheduler
-	return helm.Input{
-		Name: plan.Name, Namespace: plan.Namespace, Release: plan.Release.String(), NodeSelector: s.NodeSelector,
+	return render.Input{
+		Name: plan.Name, Namespace: plan.Namespace, Release: plan.Release, NodeSelector: s.NodeSelector,
 		Architectures: s.Architectures, AuthenticationReader: !s.NoAuthenticationReader,
 		Objects:   objects,
 		APIServer: cmp.Or(s.Credentials.Server, manifest.InClusterServer),

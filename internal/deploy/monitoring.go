@@ -5,7 +5,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/loopback"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/monitoring"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/render"
 )
 
 // RenderMonitoring returns the objects that monitor the plan's scheduler with Prometheus and
@@ -20,7 +20,7 @@ func RenderMonitoring(plan *Plan) (text []byte, warnings []string, err error) {
 		warnings = append(warnings, fmt.Sprintf("scheduler %s serves metrics on %s only, where Prometheus cannot scrape "+
 			"them: remove --bind-address", plan.Name, address))
 	}
-	objects, err := monitoring.Objects(monitoring.Scheduler{
+	objects, err := render.Monitoring(render.Monitored{
 		Name: plan.Name, Namespace: plan.Namespace, Release: plan.Release,
 		PodLabels: s.SelectorLabels(), PortName: manifest.PortName,
 		Certificate: s.Credentials.Mode != CredentialsServiceAccount,

@@ -7,13 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/base/terminal"
 )
 
 // Command is a program that Exec runs on the node.
@@ -59,7 +61,8 @@ func (l *Lab) Exec(ctx context.Context, c Command) (int, error) {
 	cmd.Dir = c.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
 	// Ctrl-C of a terminal reaches only its foreground process group, so the command stays in ours.
-	own := !terminal.Is(c.Stdin)
+	in, isFile := c.Stdin.(*os.File)
+	own := !isFile || !term.IsTerminal(int(in.Fd()))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: own}
 	cmd.Cancel = func() error {
 		if own {

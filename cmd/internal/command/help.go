@@ -24,7 +24,7 @@ func addHelp(app *cli.App) {
 		for _, cmd := range commands {
 			name := prefix + " " + cmd.Name
 			cmd.UsageText = inProgram(app.Name, cmd.UsageText)
-			cmd.CustomHelpTemplate = escapeTemplate(HelpOf(name, cmd))
+			cmd.CustomHelpTemplate = escapeTemplate(HelpOf(app, name, cmd))
 			add(name, cmd.Subcommands)
 		}
 	}
@@ -52,11 +52,12 @@ func AppHelp(app *cli.App) string {
 }
 
 // HelpOf returns the help of the command with a full name.
-func HelpOf(name string, cmd *cli.Command) string {
+func HelpOf(app *cli.App, name string, cmd *cli.Command) string {
 	var b bytes.Buffer
 	writeSynopsis(&b, name, cmd)
 	writeFlags(&b, "FLAGS", cmd.Flags)
 	writeHelpFlag(&b)
+	fmt.Fprintf(&b, "  %-*ssee `%s --help`\n", flagColumn-2, "global flags", app.Name)
 	writeExamples(&b, cmd)
 	return b.String()
 }

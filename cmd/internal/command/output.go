@@ -4,8 +4,6 @@ import (
 	"errors"
 	"io"
 	"syscall"
-
-	"github.com/pmk-sched/pmk-sched/internal/base/terminal"
 )
 
 // Output is standard output. When its reader has gone, because a pipe or the terminal was closed,
@@ -18,7 +16,7 @@ type Output struct {
 	closed   bool
 }
 
-func newOutput(w io.Writer) *Output { return &Output{w: w, terminal: terminal.Is(w)} }
+func newOutput(w io.Writer) *Output { return &Output{w: w, terminal: isTerminal(w)} }
 
 // Write writes text with escaped control characters.
 func (o *Output) Write(p []byte) (int, error) {

@@ -22,6 +22,8 @@ type Program struct {
 	Globals []GlobalFlag
 	// Moved are flags that became commands, in the order in which they are replaced.
 	Moved []Moved
+	// Start are the command lines that the program prints without arguments, in place of its help.
+	Start []Start
 	// Synonyms are the words that other programs use for commands of this one.
 	Synonyms map[string]string
 	// Candidates returns completions for the value of a command's flag or, if the flag is empty, for
@@ -61,6 +63,10 @@ func (p *Program) Complete() {
 		}
 		if c.Bool(versionFlag) {
 			return p.UI.printVersion(app.Name, "table")
+		}
+		if len(p.Start) > 0 {
+			_, err := p.UI.Out.Write([]byte(StartHelp(app, p.Start)))
+			return err
 		}
 		return cli.ShowAppHelp(c)
 	}

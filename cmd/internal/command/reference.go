@@ -131,6 +131,6 @@ func writeManPages(app *cli.App, dir string) error {
 		}
 	}
 	page(app.Name, AppHelp(app))
-	EachCommand(app, func(name string, cmd *cli.Command) { page(name, HelpOf(name, cmd)) })
+	EachCommand(app, func(name string, cmd *cli.Command) { page(name, HelpOf(app, name, cmd)) })
 	return failed
 }

@@ -5,8 +5,6 @@ import (
 	"io"
 	"sync"
 	"time"
-
-	"github.com/pmk-sched/pmk-sched/internal/base/terminal"
 )
 
 // stepWriter is standard error. On a terminal it keeps the running step's line below the log. Its
@@ -55,7 +53,7 @@ func (s *stepWriter) running(name string) {
 	if !s.terminal {
 		return
 	}
-	_, _ = io.WriteString(s.w, clearLine+cut("… "+Escape(name), terminal.Width(s.w)))
+	_, _ = io.WriteString(s.w, clearLine+cut("… "+Escape(name), terminalWidth(s.w)))
 	s.shown = true
 }
 

@@ -29,7 +29,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/base/terminal"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
@@ -53,7 +52,7 @@ type UI struct {
 // NewUI returns the UI of a program for three streams.
 func NewUI(version string, in io.Reader, out, errw io.Writer) *UI {
 	return &UI{
-		In: in, Out: newOutput(out), err: &stepWriter{w: errw, terminal: terminal.Is(errw)}, Version: version,
+		In: in, Out: newOutput(out), err: &stepWriter{w: errw, terminal: isTerminal(errw)}, Version: version,
 		Log: zap.NewNop(),
 	}
 }
@@ -163,7 +162,7 @@ func (u *UI) Ask(ctx context.Context, flag string, yes bool, question string) er
 	if yes {
 		return nil
 	}
-	if !terminal.Is(u.In) {
+	if !isTerminal(u.In) {
 		return problem.Invalidf("confirm with --"+flag+" if standard input is not a terminal",
 			"refusing to %s without confirmation", question)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
@@ -276,12 +275,12 @@ func TestConcurrentBuildsGiveTheSameResult(t *testing.T) {
 func TestAnotherPatchOfGoReplacesOneThatDoesNotDownload(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
-	p.release(t, testRelease, map[string]string{"k8s.io/kubernetes/.go-version": goversion.Minor(localGo()) + ".99\n"})
+	p.release(t, testRelease, map[string]string{"k8s.io/kubernetes/.go-version": minorOf(localGo()) + ".99\n"})
 	o := p.options(t)
 
 	result := mustRun(t, o)
 
-	if result.Info.Go != localGo() || result.Info.GoNamed != goversion.Minor(localGo())+".99" {
+	if result.Info.Go != localGo() || result.Info.GoNamed != minorOf(localGo())+".99" {
 		t.Errorf("Go: got %s for %s", result.Info.Go, result.Info.GoNamed)
 	}
 	if len(result.Info.Warnings) != 1 || !strings.Contains(result.Info.Warnings[0], "does not download") {

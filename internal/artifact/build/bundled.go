@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goversion "go/version"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,8 +12,6 @@ import (
 	"strings"
 
 	"golang.org/x/mod/module"
-
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 )
 
 // The parts of a bundle that builds use, below the build cache directory.
@@ -222,7 +221,7 @@ func isCollected(cacheDir string, m module.Version) (bool, error) {
 func LatestGo(versions []string) string {
 	newest := ""
 	for _, v := range versions {
-		if newest == "" || goversion.Compare(v, newest) > 0 {
+		if newest == "" || goversion.Compare("go"+v, "go"+newest) > 0 {
 			newest = v
 		}
 	}

@@ -3,13 +3,13 @@ package build
 import (
 	"context"
 	"fmt"
+	goversion "go/version"
 	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/mod/semver"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
@@ -20,6 +20,9 @@ var (
 	goMinor  = regexp.MustCompile(`^1\.[0-9]{1,4}$`)
 	goStable = regexp.MustCompile(`^1\.[0-9]{1,4}\.[0-9]{1,4}$`)
 )
+
+// minorOf returns a Go version's minor: "1.18" for "1.18.10".
+func minorOf(version string) string { return strings.TrimPrefix(goversion.Lang("go"+version), "go") }
 
 // CheckGo refuses a non-empty Options.Go that is not NewestGo, a Go minor or a Go version.
 func CheckGo(value string) error {
@@ -33,7 +36,7 @@ func CheckGo(value string) error {
 // GoIncludes reports whether a value of Options.Go is open, NewestGo or a minor, and includes a Go
 // version.
 func GoIncludes(value, version string) bool {
-	return value == NewestGo || goMinor.MatchString(value) && goversion.Minor(version) == value
+	return value == NewestGo || goMinor.MatchString(value) && minorOf(version) == value
 }
 
 // choose sets the Go version from Options.Go, which compiles instead of the version that a release
@@ -105,15 +108,15 @@ func stableVersions(asked, local string, listed []string) []string {
 		}
 	}
 	found = slices.DeleteFunc(found, func(version string) bool {
-		return !goStable.MatchString(version) || asked != NewestGo && goversion.Minor(version) != asked
+		return !goStable.MatchString(version) || asked != NewestGo && minorOf(version) != asked
 	})
-	slices.SortFunc(found, func(a, b string) int { return goversion.Compare(b, a) })
+	slices.SortFunc(found, func(a, b string) int { return goversion.Compare("go"+b, "go"+a) })
 	return slices.Compact(found)
 }
 
 // tooOld refuses a Go version older than a release's go line.
 func tooOld(version, directive string) error {
-	if directive == "" || goversion.Compare(version, directive) >= 0 {
+	if directive == "" || goversion.Compare("go"+version, "go"+directive) >= 0 {
 		return nil
 	}
 	return problem.Invalidf("remove --go to compile with the version that the release names, or specify a newer one",
@@ -129,8 +132,8 @@ func (c *toolchains) adapt(s source) source {
 	}
 	hasDefault := slices.ContainsFunc(s.Godebug, func(v string) bool { return strings.HasPrefix(v, "default=") })
 	// Go 1.23 is the first that knows the directive.
-	if !hasDefault && s.GoDirective != "" && goversion.Compare(c.chosen, "1.23") >= 0 {
-		s.Godebug = append([]string{"default=go" + goversion.Minor(s.GoDirective)}, s.Godebug...)
+	if !hasDefault && s.GoDirective != "" && goversion.Compare("go"+c.chosen, "go1.23") >= 0 {
+		s.Godebug = append([]string{"default=go" + minorOf(s.GoDirective)}, s.Godebug...)
 	}
 	for _, u := range updates {
 		s = u.apply(s, c.chosen)
@@ -161,7 +164,7 @@ var updates = []moduleUpdate{
 
 func (u moduleUpdate) apply(s source, golang string) source {
 	older := func(version string) bool { return semver.Compare(version, u.version) < 0 }
-	if goversion.Compare(golang, u.since) < 0 {
+	if goversion.Compare("go"+golang, "go"+u.since) < 0 {
 		return s
 	}
 	changed := false
@@ -226,7 +229,7 @@ const (
 func lostSettings(defaults, golang string) []string {
 	var lost []string
 	for _, s := range removedSettings {
-		if goversion.Compare(golang, removedIn) >= 0 && goversion.Compare(defaults, s.changed) < 0 {
+		if goversion.Compare("go"+golang, "go"+removedIn) >= 0 && goversion.Compare("go"+defaults, "go"+s.changed) < 0 {
 			lost = append(lost, s.name)
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 )
 
 // oldRelease are files of a release that names an older version of Go than the test's, and has no
@@ -48,7 +46,7 @@ func TestChosenGoCompilesWithTheDefaultsOfTheRelease(t *testing.T) {
 	p.release(t, testRelease, oldRelease())
 	o := p.options(t)
 
-	for _, asked := range []string{localGo(), goversion.Minor(localGo()), NewestGo} {
+	for _, asked := range []string{localGo(), minorOf(localGo()), NewestGo} {
 		o.Go = asked
 		result := mustRun(t, o)
 		if result.Info.Go != localGo() || result.Info.GoNamed != "1.20.7" ||

@@ -4,12 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	goversion "go/version"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 )
 
 // userSettings are the settings for where modules come from, how they are verified and where they
@@ -65,7 +66,7 @@ func (t *goTool) find(ctx context.Context) (*goCommand, error) {
 	}
 	t.cache.useBundle(settings, work.tmp)
 	version, _, _ := strings.Cut(strings.TrimPrefix(settings["GOVERSION"], "go"), " ")
-	if goversion.Compare(version, goversion.Oldest) < 0 {
+	if goversion.Compare("go"+version, "go"+plugins.OldestGo) < 0 {
 		return nil, goMissing(step, "Go "+version+" is too old to download the version of Go that a release names", nil)
 	}
 	t.found = &goCommand{path: path, version: version, base: t.baseEnvironment(work, settings)}
@@ -151,7 +152,7 @@ func (g *goCommand) query(dir string, args ...string) command {
 func goMissing(step, message string, err error) *Error {
 	return &Error{
 		Step: step, Cause: CauseGoMissing, Message: message, Err: err,
-		Try: "install Go " + goversion.Oldest +
+		Try: "install Go " + plugins.OldestGo +
 			" or later and add its bin directory to PATH; it downloads the version of Go that a release needs",
 	}
 }

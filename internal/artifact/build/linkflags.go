@@ -2,9 +2,9 @@ package build
 
 import (
 	"fmt"
+	goversion "go/version"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -53,4 +53,6 @@ func linkFlags(release versions.Release, rules versions.Rules, s stamp) string {
 func buildTags(rules versions.Rules) string { return strings.Join(rules.BuildTags, ",") }
 
 // stampsVersionControl reports whether a Go version supports the flag -buildvcs.
-func stampsVersionControl(goVersion string) bool { return goversion.Compare(goVersion, "1.18") >= 0 }
+func stampsVersionControl(goVersion string) bool {
+	return goversion.Compare("go"+goVersion, "go1.18") >= 0
+}

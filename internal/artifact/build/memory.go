@@ -2,11 +2,10 @@ package build
 
 import (
 	"bufio"
+	goversion "go/version"
 	"os"
 	"strconv"
 	"strings"
-
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 )
 
 // Go compilers before 1.20 collect garbage less often if the machine has memory for that: at least
@@ -25,7 +24,7 @@ func garbageCollection(env []string, goVersion string, available int64, processo
 		return []string{"GOGC=" + value}
 	}
 	need := max(minMemory, int64(processors)*memoryPerProcessor)
-	if goversion.Compare(goVersion, "1.20") >= 0 || available < need {
+	if goversion.Compare("go"+goVersion, "go1.20") >= 0 || available < need {
 		return nil
 	}
 	return []string{compilerGC}

@@ -3,11 +3,12 @@ package build
 import (
 	"context"
 	"fmt"
+	goversion "go/version"
 	"strings"
 
 	"golang.org/x/mod/module"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
@@ -39,7 +40,7 @@ func Module(ctx context.Context, o ModuleOptions) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Go != "" && goversion.Compare(o.Go, named) > 0 {
+	if o.Go != "" && goversion.Compare("go"+o.Go, "go"+named) > 0 {
 		named = o.Go
 	}
 	return j.compiler.build(ctx, j.toolchains, named,
@@ -76,13 +77,13 @@ func (t *goTool) versionFor(ctx context.Context, s source) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if s.GoDirective == "" || goversion.Compare(golang.version, s.GoDirective) >= 0 {
+	if s.GoDirective == "" || goversion.Compare("go"+golang.version, "go"+s.GoDirective) >= 0 {
 		return golang.version, nil
 	}
 	if s.Go != "" {
 		return s.Go, nil
 	}
-	if strings.Count(s.GoDirective, ".") == 1 && goversion.Compare(s.GoDirective, goversion.Oldest) >= 0 {
+	if strings.Count(s.GoDirective, ".") == 1 && goversion.Compare("go"+s.GoDirective, "go"+plugins.OldestGo) >= 0 {
 		return s.GoDirective + ".0", nil
 	}
 	return s.GoDirective, nil

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goversion "go/version"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 )
 
 // lastPatch returns the last patch of a Go minor that gets no more patches
@@ -177,9 +176,9 @@ func lacksLibrary(err error) bool {
 // patches returns the patches in a version's minor that seem to exist, newest first. A module
 // proxy's list is not complete, so some are looked up one by one.
 func (c *toolchains) patches(ctx context.Context, named string) []string {
-	minor, step := goversion.Minor(named), "find another patch of Go "+named
+	minor, step := minorOf(named), "find another patch of Go "+named
 	found := map[string]bool{}
-	if golang, err := c.goTool.find(ctx); err == nil && goversion.Minor(golang.version) == minor {
+	if golang, err := c.goTool.find(ctx); err == nil && minorOf(golang.version) == minor {
 		found[golang.version] = true
 	}
 	patch := regexp.MustCompile(`^` + regexp.QuoteMeta(minor) + `(\.[0-9]+)?$`)
@@ -210,14 +209,14 @@ func (c *toolchains) patches(ctx context.Context, named string) []string {
 	for version := range found {
 		versions = append(versions, version)
 	}
-	slices.SortFunc(versions, func(a, b string) int { return goversion.Compare(b, a) })
+	slices.SortFunc(versions, func(a, b string) int { return goversion.Compare("go"+b, "go"+a) })
 	return versions
 }
 
 // unlisted returns the patches to look up by name: the last one of a minor that has ended, or else
 // those that follow the named one.
 func unlisted(named string) []string {
-	minor := goversion.Minor(named)
+	minor := minorOf(named)
 	if last := lastPatch(minor); last != "" {
 		return []string{last}
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	goversion "go/version"
 	"io"
 	"maps"
 	"net/url"
@@ -15,7 +16,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
@@ -90,7 +90,7 @@ func (k *releaseBuild) checkVulnerabilities(
 	}
 	// An older go command does not list packages as govulncheck needs it.
 	analyzer := golang.version
-	if goversion.Compare(r.info.Go, analyzer) > 0 {
+	if goversion.Compare("go"+r.info.Go, "go"+analyzer) > 0 {
 		analyzer = r.info.Go
 	}
 	e := k.options.Environment

@@ -60,6 +60,15 @@ func StartCommand(log string, cmd *exec.Cmd) (*Process, error) {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
+// OpenLog opens the process's log.
+func (p *Process) OpenLog() (*os.File, error) {
+	log, err := os.Open(p.log)
+	if err != nil {
+		return nil, fmt.Errorf("read the log of %s: %w", filepath.Base(p.cmd.Path), err)
+	}
+	return log, nil
+}
+
 // Stop ends the process and returns when it is gone. A process that was never started is stopped.
 func (p *Process) Stop() error {
 	if p == nil {

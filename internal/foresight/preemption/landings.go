@@ -15,6 +15,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -123,7 +124,7 @@ func (l *landings) newPod(index int, class *Class, requests map[string]string) m
 // await waits until the scheduler has decided about a pod: it is bound, or refused without a
 // nomination, or the scheduler waits for something that does not happen here.
 func (l *landings) await(ctx context.Context, name string) (*corev1.Pod, error) {
-	idle, next := 0, time.Now().Add(simulate.PollInterval)
+	idle, next := 0, time.Now().Add(kubescheduler.PollInterval)
 	for {
 		pod, err := l.r.Pod(ctx, metav1.NamespaceDefault, name)
 		if err != nil {
@@ -135,14 +136,14 @@ func (l *landings) await(ctx context.Context, name string) (*corev1.Pod, error) 
 		refused := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
 		})
-		if refused && pod.Status.NominatedNodeName == "" || idle >= simulate.StablePolls {
+		if refused && pod.Status.NominatedNodeName == "" || idle >= kubescheduler.StablePolls {
 			return pod, nil
 		}
 		if err := l.r.Scheduler.Ended(); err != nil {
 			return nil, err
 		}
 		if refused && time.Now().After(next) {
-			next = time.Now().Add(simulate.PollInterval)
+			next = time.Now().Add(kubescheduler.PollInterval)
 			if idle++; !l.r.Scheduler.IsIdle(ctx) {
 				idle = 0
 			}

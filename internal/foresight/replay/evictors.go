@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 )
 
 // mostEventDelay bounds the wait for events, which the scheduler writes some time after it evicts.
@@ -24,7 +24,7 @@ func (d *replayer) nameEvictors(ctx context.Context) error {
 		if d.nameEvictorsFrom(by) || time.Since(began) > mostEventDelay {
 			return nil
 		}
-		if err := clock.Sleep(ctx, simulate.PollInterval); err != nil {
+		if err := clock.Sleep(ctx, kubescheduler.PollInterval); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 )
 
 // podWatch knows a scheduler's decisions about the pods on an API server.
@@ -146,12 +146,12 @@ func (w *podWatch) removed() map[string]string {
 
 // await waits until done returns true, which is called after each change, and at least once in a
 // while.
-func (w *podWatch) await(ctx context.Context, s *simulate.Running, done func(idle bool) bool) error {
-	tick := time.NewTicker(simulate.PollInterval)
+func (w *podWatch) await(ctx context.Context, s *kubescheduler.Process, done func(idle bool) bool) error {
+	tick := time.NewTicker(kubescheduler.PollInterval)
 	defer tick.Stop()
 	idle := 0
 	for {
-		if done(idle >= simulate.StablePolls) {
+		if done(idle >= kubescheduler.StablePolls) {
 			return nil
 		}
 		select {

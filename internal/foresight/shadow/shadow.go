@@ -29,7 +29,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 )
 
 const (
@@ -107,7 +107,9 @@ func Run(ctx context.Context, s *session.Session, r Request) (report *Report, er
 }
 
 // compile compiles the scheduler, by default at the cluster's release.
-func compile(ctx context.Context, s *session.Session, cfg *rest.Config, r pack.Scheduler) (simulate.Scheduler, error) {
+func compile(
+	ctx context.Context, s *session.Session, cfg *rest.Config, r pack.Scheduler,
+) (kubescheduler.Scheduler, error) {
 	release, err := inspect.ServerRelease(cfg)
 	switch {
 	case err != nil:
@@ -117,23 +119,23 @@ func compile(ctx context.Context, s *session.Session, cfg *rest.Config, r pack.S
 		err = s.CheckRelease(release)
 	}
 	if err != nil {
-		return simulate.Scheduler{}, err
+		return kubescheduler.Scheduler{}, err
 	}
-	return simulate.CompileScheduler(ctx, s, r, release)
+	return kubescheduler.Compile(ctx, s, r, release)
 }
 
 // startScheduler starts the scheduler with a configuration for a shadow.
 func startScheduler(
-	ctx context.Context, s *session.Session, scheduler simulate.Scheduler, dir, kubeconfig string,
-) (*simulate.Process, error) {
-	return scheduler.Start(ctx, s, dir, kubeconfig, func(c *simulate.Configuration) error {
+	ctx context.Context, s *session.Session, scheduler kubescheduler.Scheduler, dir, kubeconfig string,
+) (*kubescheduler.Process, error) {
+	return scheduler.Start(ctx, s, dir, kubeconfig, func(c *kubescheduler.Configuration) error {
 		return adapt(c, scheduler.Release.Rules().OrderedTies)
 	})
 }
 
 // observe waits until the time is over. The shadow logs a line for each binding that the proxy
 // refuses.
-func observe(ctx context.Context, process *simulate.Process, duration time.Duration) error {
+func observe(ctx context.Context, process *kubescheduler.Process, duration time.Duration) error {
 	timer, limit := time.NewTimer(duration), time.NewTicker(time.Minute)
 	defer timer.Stop()
 	defer limit.Stop()
@@ -155,7 +157,7 @@ func observe(ctx context.Context, process *simulate.Process, duration time.Durat
 
 // ended returns an error for a scheduler that has ended. Ctrl-C in a terminal ends it too, maybe
 // before ctx.
-func ended(ctx context.Context, process *simulate.Process) error {
+func ended(ctx context.Context, process *kubescheduler.Process) error {
 	if err := clock.Sleep(ctx, time.Second); err != nil {
 		return err
 	}
@@ -163,7 +165,7 @@ func ended(ctx context.Context, process *simulate.Process) error {
 }
 
 // await waits until the shadow decides.
-func await(ctx context.Context, p *proxy, process *simulate.Process) error {
+func await(ctx context.Context, p *proxy, process *kubescheduler.Process) error {
 	limited, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	poll := time.NewTicker(pollInterval)
@@ -191,7 +193,7 @@ func await(ctx context.Context, p *proxy, process *simulate.Process) error {
 // times, maybe for days. With orderedTies it gets an extender, so that it selects among equally
 // good nodes at random, as the judge expects. Without verbs an extender is never called, and scores
 // all nodes with 0 (Prioritize in pkg/scheduler/extender.go).
-func adapt(c *simulate.Configuration, orderedTies bool) error {
+func adapt(c *kubescheduler.Configuration, orderedTies bool) error {
 	var read map[string]any
 	if err := yaml.Unmarshal(c.YAML, &read); err != nil {
 		return fmt.Errorf("read rendered configuration: %w", err)

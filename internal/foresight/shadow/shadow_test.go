@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 )
 
 // The shadow reaches the proxy with the kubeconfig, as client-go reads it.
@@ -54,7 +54,7 @@ func TestAnExtenderThatBindsIsRefused(t *testing.T) {
 		"extenders: [{urlPrefix: http://a}, {urlPrefix: http://b, bindVerb: bind}]": true,
 		"profiles: [{schedulerName: packer}]":                                       false,
 	} {
-		err := adapt(&simulate.Configuration{YAML: []byte(yaml)}, false)
+		err := adapt(&kubescheduler.Configuration{YAML: []byte(yaml)}, false)
 		if (err != nil) != refused || refused && (!problem.IsInvalid(err) || !strings.Contains(err.Error(), "http://b")) {
 			t.Errorf("%s: %v", yaml, err)
 		}
@@ -67,7 +67,7 @@ func TestAReleaseThatOrdersTiesGetsAnExtenderThatIsNotCalled(t *testing.T) {
 			"packer\n",
 		"extenders: [{urlPrefix: \"http://a\"}]": "extenders:\n- urlPrefix: http://a\n- urlPrefix: http://127.0.0.1\n",
 	} {
-		got := &simulate.Configuration{YAML: []byte(yaml)}
+		got := &kubescheduler.Configuration{YAML: []byte(yaml)}
 		if err := adapt(got, true); err != nil || string(got.YAML) != want {
 			t.Errorf("%s: got %s, %v; want %s", yaml, got.YAML, err, want)
 		}

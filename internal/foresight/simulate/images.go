@@ -11,6 +11,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 )
 
 const (
@@ -61,18 +62,18 @@ func updateNodes(ctx context.Context, nodes corev1client.NodeInterface, names []
 
 // awaitUpdates adds a node and removes it. The scheduler counts nodes, and learns of one after the
 // other.
-func awaitUpdates(ctx context.Context, nodes corev1client.NodeInterface, s *Running, n int) error {
+func awaitUpdates(ctx context.Context, nodes corev1client.NodeInterface, s *kubescheduler.Process, n int) error {
 	last := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: lastNode}, Spec: corev1.NodeSpec{Unschedulable: true}}
 	if _, err := nodes.Create(ctx, last, metav1.CreateOptions{}); err != nil {
 		return kubeapi.Explain("create node "+lastNode, err)
 	}
-	if err := s.poll(ctx, func(m counters) bool { return m.cachedNodes > n }); err != nil {
+	if err := s.AwaitNodes(ctx, func(known int) bool { return known > n }); err != nil {
 		return fmt.Errorf("wait until the scheduler knows the nodes: %w", err)
 	}
 	if err := nodes.Delete(ctx, lastNode, metav1.DeleteOptions{}); err != nil {
 		return kubeapi.Explain("delete node "+lastNode, err)
 	}
-	if err := s.poll(ctx, func(m counters) bool { return m.cachedNodes <= n }); err != nil {
+	if err := s.AwaitNodes(ctx, func(known int) bool { return known <= n }); err != nil {
 		return fmt.Errorf("wait until the scheduler knows the nodes: %w", err)
 	}
 	return nil

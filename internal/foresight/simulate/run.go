@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/kubelet"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
@@ -31,7 +31,7 @@ type Run struct {
 	// Waiting are the pods to schedule, in the order of the scheduler's queue.
 	Waiting []scenario.Waiting
 	// Scheduler is the scheduler that was started last. It is nil before.
-	Scheduler *Running
+	Scheduler *kubescheduler.Process
 	// Report has the result when the pods are scheduled.
 	Report *report.Report
 
@@ -101,15 +101,6 @@ func newRun(s *session.Session, server backend, o Options) *Run {
 
 // Config returns the configuration for clients of the API server.
 func (r *Run) Config() *rest.Config { return r.server.Config() }
-
-// Log opens the log of the scheduler that was started last.
-func (r *Run) Log() (*os.File, error) {
-	log, err := os.Open(schedulerLog(r.Options.Dir))
-	if err != nil {
-		return nil, fmt.Errorf("read the log of the scheduler: %w", err)
-	}
-	return log, nil
-}
 
 // Bounded returns a context that ends with the time that the scheduler has for all pods.
 func (r *Run) Bounded(ctx context.Context) (context.Context, context.CancelFunc) {

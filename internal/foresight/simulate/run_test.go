@@ -21,6 +21,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -159,7 +160,7 @@ func (o recorder) note(event string) error {
 
 func (o recorder) Loaded(context.Context, *Run) error { return o.note("loaded") }
 
-func (o recorder) Configure(_ context.Context, _ *Run, c *Configuration) error {
+func (o recorder) Configure(_ context.Context, _ *Run, c *kubescheduler.Configuration) error {
 	return o.note("configure " + strings.Join(c.Profiles, " "))
 }
 
@@ -191,7 +192,7 @@ func TestARunLoadsSchedulesAndReads(t *testing.T) {
 	}
 	c := newCluster(t)
 	r := newTestRun(t, c, Options{
-		Scheduler: Scheduler{Program: program}, Scenario: scenario.Pending(),
+		Scheduler: kubescheduler.Scheduler{Program: program}, Scenario: scenario.Pending(),
 		Snapshot: recordedObjects{
 			stored("Node", "a", `},"status":{"allocatable":{"cpu":"4"}}`),
 			stored("Pod", "running", `},"spec":{"nodeName":"a","priority":0},"status":{"phase":"Running"}`),
@@ -209,8 +210,8 @@ func TestARunLoadsSchedulesAndReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-r.Scheduler.Done()
-	r.Scheduler = &Running{Process: &Process{Process: &apiserver.Process{}, MetricsURL: c.scheduler.URL,
-		Profiles: r.Scheduler.Profiles}, client: c.scheduler.Client(), cacheSize: "scheduler_cache_size"}
+	r.Scheduler = &kubescheduler.Process{Process: &apiserver.Process{}, MetricsURL: c.scheduler.URL,
+		Profiles: r.Scheduler.Profiles, Release: r.Options.Scheduler.Release}
 	if err := r.decide(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
@@ -18,7 +19,7 @@ import (
 
 // Options are the scheduler, the scenario and the objects for one run.
 type Options struct {
-	Scheduler Scheduler
+	Scheduler kubescheduler.Scheduler
 	Scenario  scenario.Scenario
 	Snapshot  capture.Objects
 	// Dir is a private directory for data, keys and logs.
@@ -50,7 +51,7 @@ type Observer interface {
 	// Loaded is called when the API server has the objects, except for the pods to schedule.
 	Loaded(ctx context.Context, r *Run) error
 	// Configure may change the scheduler's configuration before it starts.
-	Configure(ctx context.Context, r *Run, c *Configuration) error
+	Configure(ctx context.Context, r *Run, c *kubescheduler.Configuration) error
 	// Ready is called when the scheduler knows the objects, before it gets the pods.
 	Ready(ctx context.Context, r *Run) error
 	// Scheduled is called when the pods are scheduled and the report has the result, before more
@@ -65,7 +66,7 @@ type Unobserved struct{}
 func (Unobserved) Loaded(context.Context, *Run) error { return nil }
 
 // Configure does nothing.
-func (Unobserved) Configure(context.Context, *Run, *Configuration) error { return nil }
+func (Unobserved) Configure(context.Context, *Run, *kubescheduler.Configuration) error { return nil }
 
 // Ready does nothing.
 func (Unobserved) Ready(context.Context, *Run) error { return nil }

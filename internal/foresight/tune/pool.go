@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
@@ -38,7 +38,7 @@ func (p *pool) try(ctx context.Context, x *space, next []Candidate, worlds []*wo
 				continue
 			}
 			configuration, err := x.configuration(next[c]).BreakTies(x.scheduler.Configuration.Extenders,
-				extenders.TieAddresses(p.ranks), extenders.TiesVerb)
+				kubescheduler.TieAddresses(p.ranks), kubescheduler.TiesVerb)
 			if err != nil {
 				return nil, err
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
@@ -226,7 +227,7 @@ func unknown(heldOut int) []string {
 }
 
 // newSpace returns the settings to search: today's values and others.
-func newSpace(scheduler pack.Scheduler, compiled simulate.Scheduler, worlds []*world) (*space, error) {
+func newSpace(scheduler pack.Scheduler, compiled kubescheduler.Scheduler, worlds []*world) (*space, error) {
 	x := &space{scheduler: scheduler, compiled: compiled}
 	var err error
 	if x.today, err = x.tunable(scheduler.Configuration); err != nil {

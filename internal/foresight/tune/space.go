@@ -11,7 +11,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -26,7 +26,7 @@ const (
 // space are the configurations to choose from.
 type space struct {
 	scheduler pack.Scheduler
-	compiled  simulate.Scheduler
+	compiled  kubescheduler.Scheduler
 	today     *profiles.Tunable
 	presets   []named
 	settings  []Setting

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -23,7 +23,7 @@ func spaceOf(t *testing.T, release, configuration string, plugins ...profiles.Pl
 	if configuration != "" {
 		scheduler.Configuration.Source, scheduler.Configuration.SourceName = []byte(configuration), "scheduler.yaml"
 	}
-	compiled := simulate.Scheduler{Request: scheduler, Release: parsed, Plugins: plugins}
+	compiled := kubescheduler.Scheduler{Request: scheduler, Release: parsed, Plugins: plugins}
 	w := &world{nodes: 200, images: true, resources: []string{"example.com/gpu"}}
 	x, err := newSpace(scheduler, compiled, []*world{w})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
@@ -102,7 +103,7 @@ func (c *comparison) block(err error) {
 // compareTables renders the configuration for both releases and compares them.
 func (c *comparison) compareTables() error {
 	var sides [2]*Scheduler
-	for i, scheduler := range []*simulate.Scheduler{&c.from.Scheduler, &c.to.Scheduler} {
+	for i, scheduler := range []*kubescheduler.Scheduler{&c.from.Scheduler, &c.to.Scheduler} {
 		quiet := c.s.WithoutMessages()
 		if i == 1 { // the changes of the conversion are part of the result
 			quiet.Note = func(text string) { c.result.Changes = append(c.result.Changes, text) }

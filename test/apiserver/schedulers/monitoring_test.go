@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pmk-sched/pmk-sched/internal/deploy/monitoring"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/render"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -95,7 +95,7 @@ type metrics struct{ ofScheduler, ofAPIServer []string }
 // plane.
 func names(t *testing.T, plane *controlplane.Plane) metrics {
 	t.Helper()
-	objects, err := monitoring.Objects(monitoring.Scheduler{Name: watched, Namespace: "kube-system",
+	objects, err := render.Monitoring(render.Monitored{Name: watched, Namespace: "kube-system",
 		Release: plane.Release, PortName: "https", Certificate: true})
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
@@ -26,7 +26,7 @@ const curiousFile = "/tmp/pmk-sched-test-curious"
 
 // curious is a scheduler with the plugin of testdata/curious. recorded is set if a cluster has
 // recorded it.
-func curious(t *testing.T, s *simulator, recorded bool, addresses ...string) simulate.Scheduler {
+func curious(t *testing.T, s *simulator, recorded bool, addresses ...string) kubescheduler.Scheduler {
 	t.Helper()
 	plugin := plugins.Plugin{Dir: "testdata/curious"}
 	program, err := controlplane.Build(t.Context(),
@@ -35,7 +35,7 @@ func curious(t *testing.T, s *simulator, recorded bool, addresses ...string) sim
 		t.Fatal(err)
 	}
 	file := run.WriteFile(t, "secret", "secret")
-	return simulate.Scheduler{
+	return kubescheduler.Scheduler{
 		Request: pack.Scheduler{Name: "default-scheduler", Recorded: recorded, Plugins: []pack.Plugin{{Plugin: plugin}}},
 		Release: s.release, Program: program,
 		Plugins: []profiles.Plugin{{Name: "Curious", Points: []string{"filter"},

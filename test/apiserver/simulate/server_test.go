@@ -22,6 +22,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/sandbox"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
@@ -132,7 +133,7 @@ func (s *simulator) start(ctx context.Context, release string) (err error) {
 		Warn: func(string) {},
 	}
 	programs := simulate.Programs{
-		Scheduler: simulate.Scheduler{Release: s.release}, KubeAPIServer: binaries.KubeAPIServer, Etcd: binaries.Etcd,
+		Scheduler: kubescheduler.Scheduler{Release: s.release}, KubeAPIServer: binaries.KubeAPIServer, Etcd: binaries.Etcd,
 	}
 	s.server, err = simulate.StartServer(ctx, s.session, programs, &simulate.Options{Dir: s.dir})
 	return err
@@ -158,7 +159,7 @@ func (s *simulator) options(t *testing.T, objects capture.Objects, scheduler pac
 	s.session.Log = zaptest.NewLogger(t)
 	return simulate.Options{
 		Snapshot: objects, Dir: dir, Timeout: run.Patience,
-		Scheduler: simulate.Scheduler{Request: scheduler, Release: s.release, Program: s.scheduler},
+		Scheduler: kubescheduler.Scheduler{Request: scheduler, Release: s.release, Program: s.scheduler},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
@@ -23,7 +24,7 @@ func TestPlacementsDifferWithTheConfiguration(t *testing.T) {
 	var found *upgrades.Placements
 	withSimulator(t, apiserver.Release, func(sim *simulator) (err error) {
 		simulation := func(preset string) *simulate.Simulation {
-			return &simulate.Simulation{Programs: simulate.Programs{Scheduler: simulate.Scheduler{Release: sim.release,
+			return &simulate.Simulation{Programs: simulate.Programs{Scheduler: kubescheduler.Scheduler{Release: sim.release,
 				Program: sim.scheduler, Request: presetScheduler(preset)}}}
 		}
 		results := map[*simulate.Simulation][]*report.Report{}

@@ -4,6 +4,7 @@ package matrix
 
 import (
 	"debug/buildinfo"
+	goversion "go/version"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +15,6 @@ import (
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 	"github.com/pmk-sched/pmk-sched/test/internal/schedulers"
 )
 
@@ -61,7 +61,7 @@ func linked(t *testing.T, s *schedulers.Scheduler) {
 // depend on the go line of the release, whatever version of Go compiles it.
 func debugSettings(t *testing.T, s *schedulers.Scheduler, info *debug.BuildInfo) {
 	t.Helper()
-	if goversion.Compare(s.Info.Go, "1.26") < 0 {
+	if goversion.Compare("go"+s.Info.Go, "go1.26") < 0 {
 		return // it does not have all of the settings
 	}
 	settings := ","
@@ -74,7 +74,7 @@ func debugSettings(t *testing.T, s *schedulers.Scheduler, info *debug.BuildInfo)
 		"panicnil=1": "1.21", "httpmuxgo121=1": "1.22", "httpservecontentkeepheaders=1": "1.23", "rsa1024min=0": "1.24",
 		"tlssha1=1": "1.25", "urlstrictcolons=0": "1.26",
 	} {
-		former := goversion.Compare(s.Info.GoDirective, changed) < 0
+		former := goversion.Compare("go"+s.Info.GoDirective, "go"+changed) < 0
 		if got := strings.Contains(settings, ","+setting+","); got != former {
 			t.Errorf("go line %s: %s is a default of GODEBUG: %v, want %v", s.Info.GoDirective, setting, got, former)
 		}

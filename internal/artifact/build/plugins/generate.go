@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
+	goversion "go/version"
 	"slices"
 	"strings"
 	"text/template"
 
 	"golang.org/x/mod/modfile"
-
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 )
 
 // pluginVersion is the version of a module that is a directory.
@@ -122,14 +121,18 @@ func (s *Set) ModuleFiles(t Target) map[string][]byte {
 	return files
 }
 
+// OldestGo is the first release of Go whose command downloads another toolchain when GOTOOLCHAIN
+// names it.
+const OldestGo = "1.21"
+
 // language returns the Go version of a plugin's go.mod: its own, unless the release's toolchain is
 // older. From Go 1.21 on no module may be newer than the main one.
 func (t Target) language(own *modfile.Go) string {
 	most := t.GoDirective
-	if goversion.Compare(t.Go, goversion.Oldest) < 0 && own != nil || most == "" {
-		most = goversion.Minor(t.Go)
+	if goversion.Compare("go"+t.Go, "go"+OldestGo) < 0 && own != nil || most == "" {
+		most = strings.TrimPrefix(goversion.Lang("go"+t.Go), "go")
 	}
-	if own != nil && goversion.Compare(own.Version, most) < 0 {
+	if own != nil && goversion.Compare("go"+own.Version, "go"+most) < 0 {
 		return own.Version
 	}
 	return most

@@ -9,13 +9,13 @@ import (
 	"go/parser"
 	"go/scanner"
 	"go/token"
+	goversion "go/version"
 	"io"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
@@ -60,7 +60,7 @@ func (p Platform) matches(name string, data []byte) (bool, error) {
 
 // releaseTags are the build tags for a Go version: go1.1 up to its minor.
 func releaseTags(version string) []string {
-	minor, _ := strconv.Atoi(strings.TrimPrefix(goversion.Minor(version), "1."))
+	minor, _ := strconv.Atoi(strings.TrimPrefix(goversion.Lang("go"+version), "go1."))
 	var tags []string
 	for m := 1; m <= minor; m++ {
 		tags = append(tags, fmt.Sprintf("go1.%d", m))

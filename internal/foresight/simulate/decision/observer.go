@@ -15,8 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain/collect"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -34,7 +34,7 @@ func Observe(
 	o.Scenario = scenario.One(namespace, pod)
 	ob := &observer{namespace: namespace, pod: pod, node: node}
 	o.Observer = ob
-	if ob.recorder, err = extenders.StartRecorder(profiles.IsProbe); err != nil {
+	if ob.recorder, err = kubescheduler.StartRecorder(profiles.IsProbe); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -62,7 +62,7 @@ type observer struct {
 	run            *simulate.Run
 	namespace, pod string
 	node           string
-	recorder       *extenders.Recorder
+	recorder       *kubescheduler.Recorder
 	probed         *profiles.Probed
 	profile        string // the scheduler name of the pod
 	nodes          []string
@@ -71,7 +71,7 @@ type observer struct {
 }
 
 // Configure changes the scheduler's configuration, so that it can be observed.
-func (ob *observer) Configure(ctx context.Context, r *simulate.Run, c *simulate.Configuration) error {
+func (ob *observer) Configure(ctx context.Context, r *simulate.Run, c *kubescheduler.Configuration) error {
 	ob.run = r
 	if len(r.Waiting) == 0 && len(r.Report.Unplaced) > 0 {
 		return problem.Invalidf("", "pod %s/%s is %s", ob.namespace, ob.pod, r.Report.Unplaced[0].Reason)
@@ -100,7 +100,7 @@ func (ob *observer) Configure(ctx context.Context, r *simulate.Run, c *simulate.
 	}
 	ob.probed, err = profiles.Probe(profiles.ProbeRequest{
 		Configuration: c.YAML, Defaulted: defaulted, Release: r.Options.Scheduler.Release, Profile: ob.profile,
-		Recorder: ob.recorder.URL, Verb: extenders.RecorderVerb,
+		Recorder: ob.recorder.URL, Verb: kubescheduler.RecorderVerb,
 	})
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (ob *observer) Ready(ctx context.Context, r *simulate.Run) error {
 		switch {
 		case fit:
 			f.Reasons = slices.DeleteFunc(reasons,
-				func(reason string) bool { return strings.HasPrefix(reason, extenders.Refusal) })
+				func(reason string) bool { return strings.HasPrefix(reason, kubescheduler.RecorderRefusal) })
 		case condition.Reason == corev1.PodReasonUnschedulable:
 			f.Reasons = []string{condition.Message}
 		default:
@@ -181,7 +181,7 @@ func (ob *observer) input(result *report.Report) (*Input, error) {
 		Nodes: ob.nodes, Filters: ob.filters, Weights: ob.probed.Weights, ExtenderWeights: map[string]int64{},
 		Notes: ob.run.Scheduler.Notes, Fixes: ob.fixes,
 	}
-	log, err := ob.run.Log()
+	log, err := ob.run.Scheduler.OpenLog()
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 )
 
@@ -176,7 +177,7 @@ func (p *plan) imageFiles(dir string) ([]image.File, error) {
 }
 
 // checkNoSecrets refuses a scheduler whose configuration must not be in an image.
-func checkNoSecrets(s simulate.Scheduler) error {
+func checkNoSecrets(s kubescheduler.Scheduler) error {
 	texts := [][]byte{s.Request.Configuration.Source}
 	for _, e := range s.Request.Configuration.Extenders {
 		texts = append(texts, []byte(strconv.Quote(e.URLPrefix)))

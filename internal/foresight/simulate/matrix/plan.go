@@ -14,8 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
@@ -225,8 +225,8 @@ func (p *plan) simulate(
 		return nil, err
 	}
 	if cell.Configuration != "" {
-		var breaker *extenders.Breaker
-		if breaker, err = extenders.StartBreaker(p.Seed); err != nil {
+		var breaker *kubescheduler.Breaker
+		if breaker, err = kubescheduler.StartBreaker(p.Seed); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, breaker.Close(ctx)) }()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -122,7 +123,7 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 	configuration := profiles.Request{Source: []byte("kind: KubeSchedulerConfiguration\n")}
 	for _, program := range []string{"kube-scheduler", "plugins/kube-scheduler"} {
 		p.Schedulers = append(p.Schedulers, simulate.Programs{
-			Scheduler: simulate.Scheduler{
+			Scheduler: kubescheduler.Scheduler{
 				Request: pack.Scheduler{Name: "s", Configuration: configuration, Args: []string{"--v=1"}}, Release: release,
 				Plugins: []profiles.Plugin{{Name: "P", Args: []byte("a: 1")}}, Program: in(program),
 			},
@@ -174,9 +175,10 @@ func TestSecretsOfAConfigurationAreNotPutIntoAnImage(t *testing.T) {
 		"pluginConfig: [{name: Load, args: {token: aVeryLongOne}}]":                                                true,
 		"pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {resources: [{name: cpu, weight: 1}]}}}]": false,
 	} {
-		inConfiguration := simulate.Scheduler{Request: pack.Scheduler{Configuration: profiles.Request{Source: []byte(text)}}}
-		inArgs := simulate.Scheduler{Plugins: []profiles.Plugin{{Args: []byte(text)}}}
-		for _, s := range []simulate.Scheduler{inConfiguration, inArgs} {
+		request := pack.Scheduler{Configuration: profiles.Request{Source: []byte(text)}}
+		inConfiguration := kubescheduler.Scheduler{Request: request}
+		inArgs := kubescheduler.Scheduler{Plugins: []profiles.Plugin{{Args: []byte(text)}}}
+		for _, s := range []kubescheduler.Scheduler{inConfiguration, inArgs} {
 			if err := checkNoSecrets(s); (err != nil) != secret || err != nil &&
 				(!problem.IsInvalid(err) || strings.Contains(err.Error(), "password@")) {
 				t.Errorf("%s: got %v, want an error: %t", text, err, secret)

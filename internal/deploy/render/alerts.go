@@ -1,0 +1,85 @@
+package render
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// alert is one alerting rule.
+type alert struct {
+	name, severity       string
+	pending              string // how long the expression must hold until the alert fires
+	expression           string
+	summary, description string
+	// certificate is set if the alert is about client certificates.
+	certificate bool
+}
+
+// alerts do not depend on which replica leads.
+func (m monitored) alerts() []alert {
+	return []alert{
+		{
+			name: "SchedulerHasNoLeader", severity: "critical", pending: "2m",
+			expression: fmt.Sprintf("absent(%s == 1)", m.leader()),
+			summary:    "No replica of scheduler " + m.Name + " leads: its pods stay pending.",
+			description: fmt.Sprintf(
+				"`pmk-sched -n %s logs --name %s` shows why; a target that Prometheus cannot scrape looks the same.", m.Namespace,
+				m.Name),
+		},
+		{
+			name: "SchedulerPendingPodsGrow", severity: "warning", pending: "15m",
+			expression: fmt.Sprintf("min_over_time(%[1]s[15m:1m]) > 0 and deriv(%[1]s[15m:1m]) > 0", m.pending()),
+			summary: "The number of pods that wait for scheduler " + m.Name +
+				" grows; it was at least {{ $value | humanize }} for 15 minutes.",
+			description: "The events of the pods say why they do not fit; the dashboard counts them by plugin.",
+		},
+		{
+			name: "SchedulerFails", severity: "warning", pending: "10m",
+			expression: fmt.Sprintf("sum(rate(%s[5m])) > 0", m.of("scheduler_schedule_attempts_total", `result="error"`)),
+			summary:    "Attempts of scheduler " + m.Name + " to schedule pods end with errors.",
+			description: fmt.Sprintf(
+				"`pmk-sched -n %s logs --name %s --since 15m` shows the errors: of the API server, of a plugin or of an extender.",
+				m.Namespace, m.Name),
+		},
+		{
+			// The scheduler renews its lease every 2 seconds, so that its requests exceed the limit; an
+			// administrator with a certificate of a few hours makes fewer.
+			name: "SchedulerCertificateExpiresSoon", severity: "warning", pending: "1h", certificate: true,
+			expression: fmt.Sprintf(
+				`sum(rate(apiserver_client_certificate_expiration_seconds_bucket{%s,le=~"604800([.]0)?"}[15m])) > 0.3`, apiServers),
+			summary: "A client that uses the API server all the time has a certificate that expires within 7 days; it may " +
+				"be scheduler " + m.Name + ".",
+			description: fmt.Sprintf(
+				"`pmk-sched -n %[1]s credentials show --name %[2]s` prints when its certificate expires, `pmk-sched -n %[1]s "+
+					"credentials refresh --name %[2]s` renews it.", m.Namespace, m.Name),
+		},
+		{
+			name: "SchedulerVersionSkew", severity: "warning", pending: "1h",
+			expression: fmt.Sprintf("%s unless on (release) %s and on () (count(%s) > 0)",
+				releases("kubernetes_build_info{"+apiServers+"}"), releases(m.of("kubernetes_build_info")),
+				m.of("kubernetes_build_info")),
+			summary: "Scheduler " + m.Name + " is of another minor release than an API server of {{ $labels.release }}.",
+			description: fmt.Sprintf("`pmk-sched -n %s upgrade --name %s` builds and deploys it for the release of the cluster.",
+				m.Namespace, m.Name),
+		},
+	}
+}
+
+// prometheusRule returns a PrometheusRule with the alerts.
+func (m monitored) prometheusRule() *unstructured.Unstructured {
+	var rules []any
+	for _, a := range m.alerts() {
+		if a.certificate && !m.Certificate {
+			continue
+		}
+		rules = append(rules, fields{
+			"alert": a.name, "expr": a.expression, "for": a.pending,
+			"labels":      fields{"severity": a.severity, "scheduler": m.Name, "namespace": m.Namespace},
+			"annotations": fields{"summary": a.summary, "description": a.description},
+		})
+	}
+	return m.object(operatorAPI, "PrometheusRule", fields{"spec": fields{
+		"groups": []any{fields{"name": m.objectName(), "rules": rules}},
+	}})
+}
