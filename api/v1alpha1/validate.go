@@ -95,6 +95,10 @@ func (t Toleration) validate() *Error {
 func (s *CustomScheduler) validateExtenders() error {
 	seen := map[string]bool{}
 	for i, e := range s.Spec.Extenders {
+		if e.Name == "" {
+			return &Error{text: fmt.Sprintf("spec.extenders[%d]: the name is required", i),
+				hint: "for example name: my-extender; messages use it"}
+		}
 		if problems := validation.IsDNS1123Label(e.Name); len(problems) > 0 {
 			return &Error{
 				text: fmt.Sprintf("spec.extenders[%d]: the name %q is not a DNS label: %s", i, e.Name,

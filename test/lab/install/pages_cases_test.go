@@ -19,7 +19,7 @@ import (
 func TestPageOfManagedClustersIsTrue(t *testing.T) {
 	n := labs.Shared(t, lab.LayoutHosted)
 	n.Load(t, "registry.k8s.io/kube-scheduler:"+n.Release, "--branch", n.Release)
-	n.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+	n.Kubectl(t, "create", "namespace", "shop")
 	t.Cleanup(func() { n.Kubectl(t, "delete", "namespace", "shop") })
 	n.Apply(t, strings.NewReplacer("namespace: default", "namespace: shop", "name: main,",
 		"name: main, resources: {requests: {cpu: 200m, memory: 100Mi}},").Replace(labs.Pods("web", "", n.Image(t), 6)))
