@@ -1,9 +1,13 @@
 package main
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 )
@@ -35,15 +39,65 @@ func checkCommand(u *ui) *cli.Command {
 			if err := u.Data(c.String("output"), outcomes, outcomeTable(outcomes)); err != nil {
 				return err
 			}
+			u.Say("%s", verdict(outcomes))
+			if failed == nil {
+				u.Next("`pmk-sched deploy` with the same flags")
+			}
 			return failed
 		},
 	}
 }
 
+// sections are the groups of the checks, in the order of the table.
+func sections() []string {
+	return []string{"CLUSTER", "PERMISSIONS", "EXTENDERS", "KNOWN PROBLEMS", "AUTOSCALER"}
+}
+
+func sectionOf(o preflight.Outcome) string {
+	switch {
+	case o.Name == "permission":
+		return "PERMISSIONS"
+	case o.Name == "extender-answers":
+		return "EXTENDERS"
+	case o.Name == deploy.ProblemCheck:
+		return "KNOWN PROBLEMS"
+	case strings.HasPrefix(o.Name, "autoscaler-"):
+		return "AUTOSCALER"
+	}
+	return "CLUSTER"
+}
+
 func outcomeTable(outcomes []preflight.Outcome) string {
 	var p printer
-	for _, o := range outcomes {
-		p.Row(o.Status, o.Description, o.Detail)
+	for _, section := range sections() {
+		found := false
+		for _, o := range outcomes {
+			if sectionOf(o) != section {
+				continue
+			}
+			if !found && p.Len() > 0 {
+				p.Line("")
+			}
+			if !found {
+				p.Line("%s", section)
+			}
+			found = true
+			p.Row(string(o.Status), o.Description, o.Detail)
+		}
 	}
 	return p.String()
+}
+
+// verdict counts the outcomes by status.
+func verdict(outcomes []preflight.Outcome) string {
+	counts := map[preflight.Status]int{}
+	for _, o := range outcomes {
+		counts[o.Status]++
+	}
+	text := fmt.Sprintf("%d passed, %s, %d failed", counts[preflight.Passed],
+		command.Count(counts[preflight.Warned], "warning"), counts[preflight.Failed])
+	if n := counts[preflight.Unknown]; n > 0 {
+		text += fmt.Sprintf(", %d could not be checked", n)
+	}
+	return text
 }

@@ -15,7 +15,7 @@ func autoscalerOutcomes(plan *Plan, a profiles.Autoscaler) ([]preflight.Outcome,
 	var outcomes []preflight.Outcome
 	for _, d := range differences {
 		outcomes = append(outcomes, preflight.Outcome{
-			Name: "autoscaler-" + d.Subject, Description: string(a) + " decides like the scheduler: " + d.Subject,
+			Name: "autoscaler-" + d.Subject, Description: string(a) + " decides differently: " + d.Subject,
 			Status: preflight.Warned, Detail: d.Text, Hint: d.Hint,
 		})
 	}

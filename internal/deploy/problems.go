@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// problemCheck is the name of the checks for known problems.
-const problemCheck = "known-problem"
+// ProblemCheck is the name of the checks for known problems.
+const ProblemCheck = "known-problem"
 
 // KnownProblems returns the known problems of the plan's release that its scheduler meets.
 func KnownProblems(plan *Plan) ([]inspect.KnownProblem, error) {
@@ -30,13 +30,13 @@ func knownProblems(plan *Plan) ([]preflight.Outcome, error) {
 	var outcomes []preflight.Outcome
 	for _, k := range known {
 		outcomes = append(outcomes, preflight.Outcome{
-			Name: problemCheck, Description: fmt.Sprintf("%s of %s does not matter", k.Issue, k.Release),
+			Name: ProblemCheck, Description: fmt.Sprintf("known problem %s of %s", k.Issue, k.Release),
 			Status: preflight.Warned, Detail: k.String(),
 		})
 	}
 	if len(outcomes) == 0 {
 		outcomes = append(outcomes, preflight.Outcome{
-			Name: problemCheck, Description: fmt.Sprintf("no known problem of %s matters", plan.Release),
+			Name: ProblemCheck, Description: fmt.Sprintf("no known problem of %s affects the configuration", plan.Release),
 			Status: preflight.Passed,
 		})
 	}

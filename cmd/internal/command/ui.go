@@ -102,6 +102,9 @@ func (u *UI) Say(format string, args ...any) {
 	_, _ = fmt.Fprintf(u.err, format+"\n", args...)
 }
 
+// Next writes the next step after a command that has succeeded.
+func (u *UI) Next(format string, args ...any) { u.Say("next: "+format, args...) }
+
 // Warn writes warnings, one a line.
 func (u *UI) Warn(warnings ...string) {
 	for _, w := range warnings {

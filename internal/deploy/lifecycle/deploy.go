@@ -14,10 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
-	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // DryRun checks everything and returns the changes that Deploy would make.
@@ -35,18 +33,6 @@ func Diff(ctx context.Context, s *session.Session, sp *spec.Spec) (apply.ChangeS
 	})
 }
 
-// Check checks whether the cluster accepts the scheduler, and which known problems of its release
-// its configuration meets. If autoscaler is not empty, the outcomes include why it decides
-// differently. They are nil if the checks could not be made.
-func Check(
-	ctx context.Context, s *session.Session, sp *spec.Spec, autoscaler profiles.Autoscaler,
-) ([]preflight.Outcome, error) {
-	return preview(ctx, s, sp,
-		func(ctx context.Context, d deploy.Deps, plan *deploy.Plan) ([]preflight.Outcome, error) {
-			return deploy.Check(ctx, d, plan, autoscaler)
-		})
-}
-
 // preview plans the spec's scheduler, and returns the result that show has for the plan.
 func preview[T any](
 	ctx context.Context, s *session.Session, sp *spec.Spec,
@@ -56,6 +42,12 @@ func preview[T any](
 	if err != nil {
 		return shown, err
 	}
+	return showPlan(ctx, r, show)
+}
+
+func showPlan[T any](
+	ctx context.Context, r *request, show func(context.Context, deploy.Deps, *deploy.Plan) (T, error),
+) (shown T, err error) {
 	plan, err := r.plan(ctx)
 	if err != nil {
 		return shown, err

@@ -110,7 +110,7 @@ func testEndpoint(t *testing.T, pmkSched func(args ...string) run.Result, image 
 		t.Errorf("the API server's certificate was not accepted: %s", dry)
 	}
 	checked := do("check", "--autoscaler", "cluster-autoscaler").OK(t)
-	checked.Prints(t, "cluster-autoscaler decides like the scheduler: scheduler-name", "it uses the first node that fits")
+	checked.Prints(t, "cluster-autoscaler decides differently: scheduler-name", "it uses the first node that fits")
 	for _, node := range controlPlane {
 		checked.Prints(t, "the API server of node "+node+" has a certificate for kubernetes.default.svc")
 	}
