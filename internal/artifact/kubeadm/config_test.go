@@ -11,7 +11,7 @@ import (
 )
 
 // A release for each configuration API and form of the kubelet's configuration.
-var releases = []string{"v1.20.15", "v1.22.2", "v1.24.3", "v1.31.0", "v1.37.1"}
+var releases = []string{"v1.20.15", "v1.24.3", "v1.37.1"}
 
 func cluster(t *testing.T, release string) Cluster {
 	t.Helper()
