@@ -142,7 +142,9 @@ func (r *Run) remember(kind *snapshot.Kind, key string, o map[string]any) {
 }
 
 // createOrDefer creates an object now or, if it refers to a waiting pod, after that.
-func (r *Run) createOrDefer(ctx context.Context, kind *snapshot.Kind, version, key string, o map[string]any) (err error) {
+func (r *Run) createOrDefer(
+	ctx context.Context, kind *snapshot.Kind, version, key string, o map[string]any,
+) (err error) {
 	if o = r.renewal().Claim(kind, o); o == nil {
 		delete(r.devices.claims, key)
 		return nil
