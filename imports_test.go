@@ -150,8 +150,8 @@ func TestArchitectureListsThePackages(t *testing.T) {
 	}
 }
 
-// A package imports packages of its own room, and of rooms that the row of its room lists. The row
-// of cmd lists those that it does not import.
+// A package imports packages from its own room and from rooms in its room's row. The row for cmd
+// lists rooms that it does not import.
 func TestRoomsImportWhatTheirRowLists(t *testing.T) {
 	rooms, _ := readArchitecture(t)
 	used := map[string]bool{} // room and imported room

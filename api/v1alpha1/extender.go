@@ -20,7 +20,7 @@ type Extender struct {
 	Weight int64 `json:"weight,omitempty" yaml:"weight"`
 	// EnableHTTPS is true by default if URLPrefix begins with https://.
 	EnableHTTPS *bool `json:"enableHTTPS,omitempty" yaml:"enableHTTPS"`
-	// TLSConfig has the certificates for calls.
+	// TLSConfig holds the certificates for calls.
 	TLSConfig *TLSConfig `json:"tlsConfig,omitempty" yaml:"tlsConfig"`
 	// HTTPTimeout is the timeout for a call.
 	HTTPTimeout Duration `json:"httpTimeout,omitempty" yaml:"httpTimeout"`

@@ -72,12 +72,12 @@ type CustomSchedulerSpec struct {
 	Ports Ports `json:"ports,omitzero" yaml:"ports"`
 	// Resources of the container of the scheduler.
 	Resources Resources `json:"resources,omitzero" yaml:"resources"`
-	// RBAC has permissions in addition to those that pmk-sched grants.
+	// RBAC adds permissions to the ones that pmk-sched grants.
 	RBAC RBAC `json:"rbac,omitzero" yaml:"rbac"`
 
 	// The fields below are for `pmk-sched controller`. Other commands ignore them.
 
-	// Releases has the image for each API server release.
+	// Releases maps API server releases to images.
 	Releases *Releases `json:"releases,omitempty" yaml:"releases"`
 	// UpgradePolicy is Automatic, or Manual: the controller keeps the deployed release and reports an
 	// upgrade in the condition UpgradeAvailable. The default is Automatic.
@@ -178,7 +178,7 @@ type Configuration struct {
 type Toleration struct {
 	// Key is the taint's key. Empty: every key, with operator Exists.
 	Key string `json:"key,omitempty" yaml:"key"`
-	// Operator is Equal, which is the default, or Exists, for any value. Lt and Gt compare numbers
+	// Operator is Equal (the default) or Exists, which accepts any value. Lt and Gt compare numbers
 	// where the API server has the feature gate TaintTolerationComparisonOperators.
 	Operator corev1.TolerationOperator `json:"operator,omitempty" yaml:"operator" jsonschema:"enum=Equal,enum=Exists,enum=Lt,enum=Gt"`
 	// Value is the taint's value.
@@ -213,8 +213,7 @@ type Resources struct {
 	Limits Quantities `json:"limits,omitempty" yaml:"limits"`
 }
 
-// RBAC lists permissions in addition to those that the default scheduler and the bundled plugins
-// have.
+// RBAC adds permissions to the ones that the default scheduler and the bundled plugins need.
 type RBAC struct {
 	// Rules as in a ClusterRole.
 	Rules Rules `json:"rules,omitempty" yaml:"rules"`

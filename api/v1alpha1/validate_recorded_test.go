@@ -29,7 +29,7 @@ var notFiles = []string{
 	"extenders.deployed.rules.apiGroups", "extenders.deployed.rules.resources",
 	"extenders.deployed.rules.resourceNames", "extenders.deployed.rules.nonResourceURLs",
 	"credentials", "tolerations.key", "tolerations.operator", "tolerations.value", "tolerations.effect",
-	"priorityClassName", "args", // no simulation has the flags about files
+	"priorityClassName", "args", // simulations leave out flags about files
 	"rbac.rules.verbs", "rbac.rules.apiGroups", "rbac.rules.resources", "rbac.rules.resourceNames",
 	"rbac.rules.nonResourceURLs",
 	"releases.items.minor", "releases.items.release", "releases.items.inputs", "releases.items.plugins",

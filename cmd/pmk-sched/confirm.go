@@ -10,8 +10,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
-// confirmRecorded returns the function that prints what a cluster decides, and asks before it is
-// done. The flag answers, if it is set.
+// confirmRecorded returns a function that prints code or an image name from a cluster, and asks
+// before it is used. The flag answers, if it is set.
 func (u *ui) confirmRecorded(flag string, yes bool) lifecycle.Confirm {
 	return func(ctx context.Context, found *pack.Unconfirmed) error {
 		if found.Image == "" {

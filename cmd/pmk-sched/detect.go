@@ -148,7 +148,7 @@ func takenFact(i *inspect.Info) string {
 	return strings.Join(list, ", ")
 }
 
-// hosted prints what a hosted control plane permits.
+// hosted prints the permissions in a hosted control plane.
 func (p *printer) hosted(h *inspect.Hosted) {
 	if h == nil {
 		return

@@ -76,7 +76,7 @@ func (u *run) describeChoice(c *choice) {
 	case c.waiting != nil:
 		u.set(v1alpha1.ConditionReleaseMatched, metav1.ConditionFalse, "UpgradePolicyManual",
 			fmt.Sprintf("the API server is %s; set spec.upgradePolicy to Automatic to upgrade", s.Oldest))
-	case s.Mixed():
+	case s.mixed():
 		u.set(v1alpha1.ConditionReleaseMatched, metav1.ConditionTrue, "ServersMixed",
 			fmt.Sprintf("API servers of %s and %s run: the scheduler has the older release", s.Oldest, s.Newest))
 	default:

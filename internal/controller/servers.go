@@ -30,8 +30,8 @@ type Servers struct {
 	Oldest, Newest string
 }
 
-// Mixed reports whether the API servers run at two minors.
-func (s Servers) Mixed() bool {
+// mixed reports whether the API servers run at two minors.
+func (s Servers) mixed() bool {
 	oldest, err := versions.FromServer(s.Oldest)
 	newest, failed := versions.FromServer(s.Newest)
 	return err == nil && failed == nil && oldest.MinorString() != newest.MinorString()

@@ -71,9 +71,9 @@ func TestVersionsOfSeveralAPIServersBehindOneAddress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found.Oldest != c.oldest || found.Newest != c.newest || found.Mixed() != c.mixed ||
+		if found.Oldest != c.oldest || found.Newest != c.newest || found.mixed() != c.mixed ||
 			requests.Load() != c.requests {
-			t.Errorf("%v: got %+v, mixed %t, after %d requests", c.versions, found, found.Mixed(), requests.Load())
+			t.Errorf("%v: got %+v, mixed %t, after %d requests", c.versions, found, found.mixed(), requests.Load())
 		}
 	}
 }

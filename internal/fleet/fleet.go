@@ -96,9 +96,9 @@ func single(name string, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthI
 	return config
 }
 
-// SortByWave sorts clusters by a label's value, numbers by their value and before other text. It
+// sortByWave sorts clusters by a label's value, numbers by their value and before other text. It
 // refuses clusters without the label. The order within a wave does not change.
-func SortByWave(clusters []Cluster, label string) error {
+func sortByWave(clusters []Cluster, label string) error {
 	var without []string
 	for _, c := range clusters {
 		if _, found := c.Labels[label]; !found {

@@ -244,13 +244,13 @@ func TestWavesAreOrderedByNumber(t *testing.T) {
 	for _, value := range []string{"late", "10", "9", "canary", "010", "1"} {
 		list = append(list, Cluster{Name: value, Labels: map[string]string{"wave": value}})
 	}
-	if err := SortByWave(list, "wave"); err != nil {
+	if err := sortByWave(list, "wave"); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := strings.Join(names(list), " "), "1 9 10 010 canary late"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	err := SortByWave(append(list, Cluster{Name: "stray"}), "wave")
+	err := sortByWave(append(list, Cluster{Name: "stray"}), "wave")
 	if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "stray") {
 		t.Errorf("a cluster without the label: %v", err)
 	}

@@ -148,7 +148,7 @@ func roll(
 	act func(ctx context.Context, one *session.Session, t *Turn) error,
 ) ([]Turn, error) {
 	if o.Wave != "" {
-		if err := SortByWave(clusters, o.Wave); err != nil {
+		if err := sortByWave(clusters, o.Wave); err != nil {
 			return nil, err
 		}
 	}

@@ -18,7 +18,7 @@ func (n *Node) create() error {
 	if err := n.host.create(); err != nil {
 		return err
 	}
-	dirs := []string{n.BinDir(), filepath.Join(n.Root(), statePath)}
+	dirs := []string{n.binDir(), filepath.Join(n.Root(), statePath)}
 	for _, dir := range boundPaths() {
 		dirs = append(dirs, filepath.Join(n.Root(), dir))
 	}

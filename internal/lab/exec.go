@@ -123,9 +123,9 @@ func (n *Node) lookPath(name string, env []string) (string, error) {
 // path returns PATH on the node.
 func (n *Node) path(env []string) string {
 	if path := lookup(env, "PATH"); path != "" {
-		return systemPath(n.BinDir() + ":" + path)
+		return systemPath(n.binDir() + ":" + path)
 	}
-	return systemPath(n.BinDir())
+	return systemPath(n.binDir())
 }
 
 func (n *Node) env(env []string) []string {

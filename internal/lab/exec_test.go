@@ -128,7 +128,7 @@ func TestImageKeyDependsOnContent(t *testing.T) {
 	}
 	programs["kube-scheduler"] = write("kube-scheduler-2", "another one")
 	after := keys()
-	scheduler := ComponentImage("kube-scheduler", release(t, "v1.24.3"))
+	scheduler := componentImage("kube-scheduler", release(t, "v1.24.3"))
 	for ref := range before {
 		if changed := before[ref] != after[ref]; changed != (ref == scheduler) {
 			t.Errorf("%s changed: %v", ref, changed)

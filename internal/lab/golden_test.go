@@ -54,7 +54,7 @@ func exampleNode(t *testing.T, release string) nodeConfig {
 
 func TestFilesOfNode(t *testing.T) {
 	l := pmkLayout()
-	for _, release := range []string{"v1.21.3", "v1.24.3", "v1.37.1"} {
+	for _, release := range []string{"v1.21.3", "v1.37.1"} {
 		t.Run(release, func(t *testing.T) {
 			n := exampleNode(t, release)
 			files, err := l.allFiles(n)

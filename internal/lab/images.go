@@ -53,7 +53,7 @@ func labImages(n nodeConfig, programs map[string]string, pause, busybox string) 
 	for _, name := range components() {
 		path := "/usr/local/bin/" + name
 		images = append(images, labImage{
-			ref:        ComponentImage(name, n.release),
+			ref:        componentImage(name, n.release),
 			entrypoint: []string{path},
 			files:      []image.File{{Path: path, Source: programs[name]}},
 			shell:      true, master: true,

@@ -150,7 +150,7 @@ func (u *bringUp) kubeadm(ctx context.Context, n *Node, config []byte, args []st
 
 // runKubeadm runs kubeadm, which looks for the kubelet and crictl in PATH.
 func (n *Node) runKubeadm(ctx context.Context, path string, args []string) error {
-	return n.runLogged(ctx, n.BinDir()+":"+path, append([]string{n.binary("kubeadm")}, args...)...)
+	return n.runLogged(ctx, n.binDir()+":"+path, append([]string{n.binary("kubeadm")}, args...)...)
 }
 
 // kubeadmConfig is the path of the configuration for kubeadm, on the machine and on the node.

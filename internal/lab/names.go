@@ -18,8 +18,8 @@ const maxName = 30
 
 var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 
-// ValidateName checks a lab's name.
-func ValidateName(name string) error {
+// validateName checks a lab's name.
+func validateName(name string) error {
 	if len(name) > maxName || !namePattern.MatchString(name) {
 		return problem.Invalidf(`use lower case letters, digits and "-", such as "lab" or "pmk-1"`,
 			"lab name %q is not a DNS label of at most %d characters", name, maxName)

@@ -55,10 +55,10 @@ func (n *Node) Root() string { return filepath.Join(n.dir, "root") }
 // LogDir returns the directory with a log file for each process of the node.
 func (n *Node) LogDir() string { return n.logDir() }
 
-// BinDir returns the directory with the programs of the node's release.
-func (n *Node) BinDir() string { return filepath.Join(n.dir, "bin") }
+// binDir returns the directory with the programs of the node's release.
+func (n *Node) binDir() string { return filepath.Join(n.dir, "bin") }
 
-func (n *Node) binary(name string) string { return filepath.Join(n.BinDir(), name) }
+func (n *Node) binary(name string) string { return filepath.Join(n.binDir(), name) }
 
 // port is the name of the node's link in the lab's network, and its directory's name.
 func (n *Node) port() string { return filepath.Base(n.dir) }

@@ -23,7 +23,7 @@ func newBringUp(o Options) (*bringUp, error) {
 	if o.Name == "" {
 		o.Name = DefaultName
 	}
-	if err := ValidateName(o.Name); err != nil {
+	if err := validateName(o.Name); err != nil {
 		return nil, err
 	}
 	if o.Log == nil {

@@ -63,13 +63,6 @@ func (e *MissingError) Hint() string {
 	return "apt-get install -y --no-install-recommends " + strings.Join(e.Packages, " ")
 }
 
-// Check checks, without changing anything, that the machine can run a lab of release r. env holds
-// PATH. The error is a *MissingError with everything that is missing.
-func Check(r versions.Release, env []string) error {
-	_, err := inspectMachine(r, commonPrograms(), thisMachine(env))
-	return err
-}
-
 // places are the directories to search, and the user ID.
 type places struct {
 	path    string

@@ -21,7 +21,7 @@ const stateFile = "lab.json"
 
 // Get returns the lab name in the directory stateDir. The error is ErrNotFound if there is none.
 func Get(stateDir, name string) (*Lab, error) {
-	if err := ValidateName(name); err != nil {
+	if err := validateName(name); err != nil {
 		return nil, err
 	}
 	dir, err := filepath.Abs(filepath.Join(stateDir, name))
@@ -59,7 +59,7 @@ func List(stateDir string) ([]*Lab, error) {
 	}
 	var labs []*Lab
 	for _, e := range entries {
-		if !e.IsDir() || ValidateName(e.Name()) != nil {
+		if !e.IsDir() || validateName(e.Name()) != nil {
 			continue
 		}
 		l, err := Get(stateDir, e.Name())

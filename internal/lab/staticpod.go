@@ -27,9 +27,9 @@ const (
 	BusyboxImage = imagePrefix + "busybox:v1"
 )
 
-// ComponentImage returns the image name of a control-plane component, such as
+// componentImage returns the image name of a control-plane component, such as
 // "localhost/pmk-sched-lab/kube-scheduler:v1.24.3".
-func ComponentImage(component string, r versions.Release) string {
+func componentImage(component string, r versions.Release) string {
 	return imagePrefix + component + ":" + strings.ReplaceAll(r.String(), "+", "_")
 }
 
@@ -53,7 +53,7 @@ type component struct {
 func (c component) container() corev1.Container {
 	out := corev1.Container{
 		Name:            c.name,
-		Image:           ComponentImage(c.name, c.release),
+		Image:           componentImage(c.name, c.release),
 		ImagePullPolicy: corev1.PullIfNotPresent,
 		Command:         append([]string{c.name}, c.args...),
 	}

@@ -210,7 +210,7 @@ func (n *Node) waitUpgraded(ctx context.Context, client kubernetes.Interface, r 
 func (u *bringUp) waitMirrors(ctx context.Context, n *Node) error {
 	return n.waitStaticPods(ctx, u.client, u.layout.controlPlane, func(p *corev1.Pod) error {
 		for _, c := range p.Spec.Containers {
-			if c.Image != ComponentImage(c.Name, u.o.Release) {
+			if c.Image != componentImage(c.Name, u.o.Release) {
 				return fmt.Errorf("pod %s runs %s", p.Name, c.Image)
 			}
 		}

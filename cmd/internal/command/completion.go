@@ -43,7 +43,7 @@ end
 complete -c PROGRAM -f -a '(_FUNCTION_complete)'
 `
 
-// CompletionCommand prints completion scripts. what names the completed words.
+// CompletionCommand prints completion scripts. what is a list of the completed words.
 func CompletionCommand(u *UI, what string) *cli.Command {
 	return &cli.Command{
 		Name: "completion", ArgsUsage: "SHELL", Usage: "print a shell completion script",

@@ -52,6 +52,7 @@ func (o *Output) Logs() io.Writer {
 // unescaped writes to an Output without escaping control characters.
 type unescaped struct{ o *Output }
 
+// Write writes p unchanged.
 func (u unescaped) Write(p []byte) (int, error) { return u.o.control(p) }
 
 // control writes p unchanged: control characters from pmk-sched itself.

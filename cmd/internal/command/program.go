@@ -1,5 +1,5 @@
-// Package command has what the programs in cmd with several commands share: global flags, help,
-// completion, output, errors with hints and exit statuses.
+// Package command is shared by the programs with several commands: global flags, help, completion,
+// output, errors with hints and exit statuses.
 package command
 
 import (
@@ -15,7 +15,7 @@ import (
 
 // Program is a program with several commands.
 type Program struct {
-	// App has the name, the texts and the commands. [Program.Complete] adds the rest.
+	// App defines the name, the texts and the commands. [Program.Complete] adds the rest.
 	App *cli.App
 	UI  *UI
 	// Globals are the global flags.
@@ -46,8 +46,7 @@ func (p *Program) Execute(ctx context.Context, args []string) error {
 	return p.App.RunContext(ctx, p.flagsFirst(p.current(args)))
 }
 
-// Complete adds what all programs have: global flags, help, completion, and errors instead of
-// printed help.
+// Complete adds global flags, help, completion, and errors instead of printed help.
 func (p *Program) Complete() {
 	app := p.App
 	app.Flags = append(beforeCommand(p.Globals), &cli.BoolFlag{Name: versionFlag, Usage: "print the version"})

@@ -70,10 +70,10 @@ func Reference(app *cli.App, program string) []byte {
 	return b.Bytes()
 }
 
-// flagGroup is flags that commands share, see [Shared].
+// flagGroup is a group of flags that commands share, see [Shared].
 type flagGroup struct {
 	of string
-	// flags are the help of each flag in the first command that has the group.
+	// flags are the help texts of the flags in the first command of the group.
 	flags []string
 }
 

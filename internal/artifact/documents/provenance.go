@@ -133,7 +133,7 @@ func newPredicate(b ProvenanceBuild) predicate {
 
 // dependencies lists the modules, the compiler, the base and the commit.
 func dependencies(b ProvenanceBuild) []resource {
-	list := []resource{{URI: PackageURL("toolchain", b.Go)}}
+	list := []resource{{URI: packageURL("toolchain", b.Go)}}
 	if digest, ok := strings.CutPrefix(b.Base[strings.LastIndex(b.Base, "@")+1:], "sha256:"); ok {
 		list = append(list, resource{Name: "base", URI: b.Base, Digest: map[string]string{"sha256": digest}})
 	}
@@ -144,7 +144,7 @@ func dependencies(b ProvenanceBuild) []resource {
 		list = append(list, resource{Name: p.Name, URI: p.Origin, Digest: map[string]string{"sha256": p.SHA256}})
 	}
 	for _, m := range b.Modules {
-		r := resource{URI: PackageURL(m.Path, m.Version)}
+		r := resource{URI: packageURL(m.Path, m.Version)}
 		if digest := sumDigest(m.Sum); digest != "" { // in-toto, digest_set.md, "dirHash"
 			r.Digest = map[string]string{"dirHash1": digest}
 		}

@@ -110,15 +110,15 @@ func goComponents(p Program) []cyclonedx.Component {
 	return components
 }
 
-// PackageURL returns a Go module's package URL (github.com/package-url/purl-spec, golang).
-func PackageURL(path, version string) string {
+// packageURL returns a Go module's package URL (github.com/package-url/purl-spec, golang).
+func packageURL(path, version string) string {
 	return golangType + path + "@" + url.QueryEscape(version)
 }
 
 // library describes a module. The standard library's name is stdlib, as in Go's vulnerability
 // database.
 func library(path, version, sum string) cyclonedx.Component {
-	purl := PackageURL(path, version)
+	purl := packageURL(path, version)
 	c := cyclonedx.Component{
 		BOMRef: purl, Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: purl,
 	}

@@ -43,7 +43,7 @@ func WriteVEX(w io.Writer, name, release string, list []build.Vulnerability) err
 
 // component returns a vulnerability's module. Its reference is its package URL.
 func component(v build.Vulnerability) cdx.Component {
-	purl := PackageURL(v.Module, v.Version)
+	purl := packageURL(v.Module, v.Version)
 	return cdx.Component{
 		BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: v.Module, Version: v.Version, PackageURL: purl,
 	}

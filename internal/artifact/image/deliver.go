@@ -62,7 +62,7 @@ func Deliver(
 	for _, runtime := range to.Load {
 		err := step("load into "+runtime.Name, runtime.Name, func() error {
 			if runtime.Name == "docker" {
-				return LoadDocker(ctx, built, reference)
+				return loadDocker(ctx, built, reference)
 			}
 			return LoadContainerd(ctx, built, reference, runtime.Socket)
 		})

@@ -11,10 +11,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// LoadDocker loads the image for this machine into the Docker engine that the docker program uses
+// loadDocker loads the image for this machine into the Docker engine that the docker program uses
 // (DOCKER_HOST, contexts), under ref's canonical name. The engine's Go client would be a large
 // dependency.
-func LoadDocker(ctx context.Context, b *Built, ref string) error {
+func loadDocker(ctx context.Context, b *Built, ref string) error {
 	img, err := b.host("load into Docker")
 	if err != nil {
 		return err

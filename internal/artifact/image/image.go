@@ -2,7 +2,7 @@
 // them.
 //
 // [Build] adds files (the kube-scheduler) to a base and returns a [Built], which [WriteArchive],
-// [WriteLayout], [Push], [LoadContainerd] and [LoadDocker] send to a docker archive, an OCI layout,
+// [WriteLayout], [Push], [LoadContainerd] and [loadDocker] send to a docker archive, an OCI layout,
 // a registry, containerd or Docker. [ExtractFile] reads one file of an image, [ExtractProgram] the
 // scheduler.
 //

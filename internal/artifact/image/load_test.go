@@ -53,7 +53,7 @@ func onlyProgram(t *testing.T, name, script string) (dir string) {
 func TestDockerLoadsAnArchive(t *testing.T) {
 	here, _ := hostBuilt(t)
 	dir := onlyProgram(t, "docker", "echo \"$@\" >arguments; /bin/cat >archive\n")
-	if err := LoadDocker(t.Context(), here, "my-scheduler:v1"); err != nil {
+	if err := loadDocker(t.Context(), here, "my-scheduler:v1"); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff("load --quiet\n", readText(t, filepath.Join(dir, "arguments"))); diff != "" {
@@ -71,7 +71,7 @@ func TestDockerLoadsAnArchive(t *testing.T) {
 func TestLoadErrorsNameWhatIsMissing(t *testing.T) {
 	here, elsewhere := hostBuilt(t)
 	socket := writeText(t, filepath.Join(t.TempDir(), "socket"), "")
-	docker := func(b *Built) error { return LoadDocker(t.Context(), b, ref) }
+	docker := func(b *Built) error { return loadDocker(t.Context(), b, ref) }
 	containerd := func(b *Built) error { return LoadContainerd(t.Context(), b, ref, socket) }
 	for _, c := range []struct {
 		name            string
@@ -121,7 +121,7 @@ func TestLoadReportsAnUnreadableImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	onlyProgram(t, "docker", "/bin/cat >/dev/null; exit 1")
-	if err := LoadDocker(t.Context(), b, ref); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), base) {
+	if err := loadDocker(t.Context(), b, ref); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), base) {
 		t.Errorf("the missing base is not named: %v", err)
 	}
 }
@@ -131,7 +131,7 @@ func TestLoadStopsWithItsContext(t *testing.T) {
 	onlyProgram(t, "docker", "exec /bin/sleep 600")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := LoadDocker(ctx, here, ref); !errors.Is(err, context.DeadlineExceeded) {
+	if err := loadDocker(ctx, here, ref); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 }

@@ -21,8 +21,8 @@ func JoinArgs(config string) []string {
 	return []string{"join", "--config=" + config, "--skip-phases=preflight"}
 }
 
-// ImagesArgs returns the arguments for the kubeadm command that prints a cluster's images.
-func ImagesArgs(config string) []string {
+// imagesArgs returns the arguments for the kubeadm command that prints a cluster's images.
+func imagesArgs(config string) []string {
 	return []string{"config", "images", "list", "--config=" + config}
 }
 

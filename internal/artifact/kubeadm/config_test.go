@@ -11,7 +11,7 @@ import (
 )
 
 // A release for each configuration API and form of the kubelet's configuration.
-var releases = []string{"v1.20.15", "v1.22.2", "v1.24.3", "v1.31.0", "v1.37.1"}
+var releases = []string{"v1.20.15", "v1.24.3", "v1.37.1"}
 
 func cluster(t *testing.T, release string) Cluster {
 	t.Helper()
@@ -100,7 +100,7 @@ func TestParseImages(t *testing.T) {
 			"registry.k8s.io/kube-apiserver:v1.37.1", "registry.k8s.io/pause:3.10.2", "v3.7.0",
 		},
 	} {
-		images, err := ParseImages(list)
+		images, err := parseImages(list)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,11 +108,11 @@ func TestParseImages(t *testing.T) {
 			t.Errorf("got %v, etcd %s", images, images.EtcdVersion())
 		}
 	}
-	if _, err := ParseImages("etcd:1 kube-apiserver:1 kube-controller-manager:1 kube-scheduler:1 pause"); err == nil ||
+	if _, err := parseImages("etcd:1 kube-apiserver:1 kube-controller-manager:1 kube-scheduler:1 pause"); err == nil ||
 		!strings.Contains(err.Error(), "no image pause") {
 		t.Errorf("an image without a tag: %v", err)
 	}
-	if _, err := ParseImages("k8s.gcr.io/pause:3.7\n"); err == nil || !strings.Contains(err.Error(), "etcd") {
+	if _, err := parseImages("k8s.gcr.io/pause:3.7\n"); err == nil || !strings.Contains(err.Error(), "etcd") {
 		t.Errorf("an incomplete list: %v", err)
 	}
 }

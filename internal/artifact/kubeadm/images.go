@@ -27,19 +27,19 @@ func ListImages(ctx context.Context, program string, r versions.Release, path st
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, program, ImagesArgs("/dev/stdin")...)
+	cmd := exec.CommandContext(ctx, program, imagesArgs("/dev/stdin")...)
 	cmd.Env = []string{"PATH=" + path, "HOME=/root", "LANG=C"}
 	var out, problems bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(config), &out, &problems
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("list the images of %s: %w: %s", r, err, strings.TrimSpace(problems.String()))
 	}
-	return ParseImages(out.String())
+	return parseImages(out.String())
 }
 
-// ParseImages reads the output of the command with [ImagesArgs]. It must contain the images for
+// parseImages reads the output of the command with [imagesArgs]. It must contain the images for
 // every component and "pause".
-func ParseImages(list string) (Images, error) {
+func parseImages(list string) (Images, error) {
 	images := Images{}
 	for ref := range strings.FieldsSeq(list) {
 		name, _, tagged := strings.Cut(path.Base(ref), ":")

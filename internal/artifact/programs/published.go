@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// DefaultRegistry has the Kubernetes images (kubeadm's default, cmd/kubeadm/app/apis/kubeadm).
+	// DefaultRegistry holds the Kubernetes images (kubeadm's default, cmd/kubeadm/app/apis/kubeadm).
 	DefaultRegistry = "registry.k8s.io"
-	// DefaultDownloads has the programs of nodes, with checksums (kubernetes.io/releases/download).
+	// DefaultDownloads holds the programs for nodes, with checksums (kubernetes.io/releases/download).
 	DefaultDownloads = "https://dl.k8s.io"
 
 	// fetchTime is the maximum time to download one program.

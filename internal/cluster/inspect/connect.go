@@ -46,7 +46,7 @@ func FindNodeRoot(given string) (string, error) {
 // SchedulerKubeconfig returns the path, as the node sees it, of the default scheduler's kubeconfig
 // below root. One that this process may not read counts.
 func SchedulerKubeconfig(root string) (string, bool) {
-	for _, layout := range Layouts() {
+	for _, layout := range layouts() {
 		if layout.Kubeconfig == "" {
 			continue
 		}
@@ -60,7 +60,7 @@ func SchedulerKubeconfig(root string) (string, bool) {
 
 // IsSchedulerKubeconfig reports whether a path is the default scheduler's kubeconfig in any layout.
 func IsSchedulerKubeconfig(path string) bool {
-	return path != "" && slices.ContainsFunc(Layouts(), func(l Layout) bool { return l.Kubeconfig == path })
+	return path != "" && slices.ContainsFunc(layouts(), func(l Layout) bool { return l.Kubeconfig == path })
 }
 
 // ServerRelease asks the API server for its release.

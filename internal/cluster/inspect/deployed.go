@@ -45,7 +45,7 @@ func (d *detector) deployed(ctx context.Context) {
 // examineDeployed adds what a deployed scheduler's ConfigMaps and Secrets contain.
 func (d *detector) examineDeployed(ctx context.Context, deployment *appsv1.Deployment, described *DeployedScheduler) {
 	var err error
-	if described.Certificate, err = ReadMountedCertificate(ctx, d.core, deployment); err != nil {
+	if described.Certificate, err = readMountedCertificate(ctx, d.core, deployment); err != nil {
 		d.warn("%v: when the certificate of scheduler %s in namespace %s expires is unknown", err, described.Name,
 			described.Namespace)
 	}

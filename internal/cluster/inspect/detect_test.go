@@ -158,7 +158,7 @@ func TestDetectRecognisesDistributionsByNodes(t *testing.T) {
 }
 
 func TestDetectPrefersFilesOfNode(t *testing.T) {
-	for _, layout := range Layouts() {
+	for _, layout := range layouts() {
 		if layout.Kubeconfig == "" {
 			continue
 		}

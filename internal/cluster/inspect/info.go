@@ -15,7 +15,7 @@ type Info struct {
 	Server Server `json:"server"`
 	// Distribution is "pmk", "kubeadm", "kind", "eks", …, DistributionHosted or DistributionUnknown.
 	Distribution string `json:"distribution"`
-	// Layout names one of Layouts, LayoutManaged if the control plane has no nodes in the cluster, or
+	// Layout names one of layouts, LayoutManaged if the control plane has no nodes in the cluster, or
 	// LayoutUnknown.
 	Layout string `json:"layout"`
 	// Source is the source from which to build the scheduler.

@@ -43,14 +43,14 @@ type Layout struct {
 // ManagedConfigDir is the ConfigDir that only pmk-sched uses.
 const ManagedConfigDir = "/etc/kubernetes/pmk-sched"
 
-// Layouts returns the known layouts in detection order. The paths come from: platform9/nodelet
+// layouts returns the known layouts in detection order. The paths come from: platform9/nodelet
 // (masterconfig/base/centos/master.yaml), kubernetes (cmd/kubeadm/app/constants), k3s
 // (pkg/daemons/control/deps), rke2 (pkg/podtemplate), k0s (pkg/config/cfgvars.go), microk8s
 // (microk8s-resources/default-args/kube-scheduler), kops (nodeup/pkg/model/kube_scheduler.go),
 // talos (pkg/machinery/constants), rke (pki/constants.go),
 // openshift/cluster-kube-scheduler-operator (bindata/assets/kube-scheduler), Azure/aks-engine
 // (parts/k8s/manifests).
-func Layouts() []Layout {
+func layouts() []Layout {
 	return []Layout{
 		{
 			Name: "pmk", Kubeconfig: "/etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml",
@@ -99,7 +99,7 @@ func Layouts() []Layout {
 
 // LayoutNamed returns the layout with a name.
 func LayoutNamed(name string) (Layout, bool) {
-	for _, layout := range Layouts() {
+	for _, layout := range layouts() {
 		if layout.Name == name {
 			return layout, true
 		}

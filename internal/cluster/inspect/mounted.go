@@ -26,10 +26,10 @@ type MountedCertificate struct {
 	Expires time.Time `json:"expires"`
 }
 
-// ReadMountedCertificate returns the first certificate to expire among those that a Deployment's
+// readMountedCertificate returns the first certificate to expire among those that a Deployment's
 // pods mount from Secrets, and from kubeconfigs in ConfigMaps. It is nil if there is none. Nothing
 // renews them but the next deployment.
-func ReadMountedCertificate(ctx context.Context, core corev1client.CoreV1Interface,
+func readMountedCertificate(ctx context.Context, core corev1client.CoreV1Interface,
 	deployment *appsv1.Deployment) (*MountedCertificate, error) {
 	var first *MountedCertificate
 	for _, volume := range deployment.Spec.Template.Spec.Volumes {

@@ -14,7 +14,7 @@ func (d *detector) fileLayout() (Layout, error) {
 		return Layout{}, nil
 	}
 	var failed error
-	for _, layout := range Layouts() {
+	for _, layout := range layouts() {
 		if layout.Kubeconfig == "" {
 			continue
 		}

@@ -28,8 +28,8 @@ type KnownProblem struct {
 	Fix string `json:"fix,omitempty"`
 }
 
-// DescribeProblem describes a release's problem. when is the unknown part of its condition.
-func DescribeProblem(scheduler string, release versions.Release, p versions.Problem,
+// describeProblem describes a release's problem. when is the unknown part of its condition.
+func describeProblem(scheduler string, release versions.Release, p versions.Problem,
 	when versions.Condition) KnownProblem {
 	described := KnownProblem{Scheduler: scheduler, Release: release.String(), Issue: p.Issue, Effect: p.Effect,
 		When: when.String()}
@@ -64,7 +64,7 @@ func problemsOf(scheduler string, release versions.Release, usage *versions.Usag
 			}
 			when = versions.Condition{Pods: when.Pods}
 		}
-		found = append(found, DescribeProblem(scheduler, release, p, when))
+		found = append(found, describeProblem(scheduler, release, p, when))
 	}
 	return found
 }

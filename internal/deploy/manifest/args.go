@@ -16,7 +16,7 @@ func (s Scheduler) args() ([]string, error) {
 	line := profiles.CommandLine{
 		Release: s.Release, Given: s.Args, Configured: slices.Clone(s.Configuration.Args),
 		Process: []string{
-			"--config=" + ConfigPath(s.Name),
+			"--config=" + configPath(s.Name),
 			fmt.Sprintf("--secure-port=%d", s.Port),
 			"--authentication-kubeconfig=" + kubeconfig,
 			"--authorization-kubeconfig=" + kubeconfig,

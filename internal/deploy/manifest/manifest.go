@@ -36,8 +36,8 @@ const ContainerName = "kube-scheduler"
 // Program is the scheduler's path in its image, which the container runs.
 const Program = "/usr/local/bin/kube-scheduler"
 
-// ConfigPath returns the scheduler configuration's path in the pod.
-func ConfigPath(name string) string { return configDir(name) + "/" + name + ".yaml" }
+// configPath returns the scheduler configuration's path in the pod.
+func configPath(name string) string { return configDir(name) + "/" + name + ".yaml" }
 
 // KubeconfigPath returns the kubeconfig's path in the pod.
 func KubeconfigPath(name string) string { return kubeconfigDir + "/" + kubeconfigKey(name) }

@@ -106,17 +106,21 @@ func TestOpenShiftAssignsTheUserOfThePod(t *testing.T) {
 	}
 }
 
+// Objects of releases differ in the configuration only, whatever the credentials are.
 func TestObjectsMatchTheGoldenFiles(t *testing.T) {
+	type scene struct{ mode, release string }
+	scenes := []scene{{manifest.ModeNode, "v1.20.15"}, {manifest.ModeNode, "v1.36.3"}}
 	for _, mode := range manifest.Modes() {
-		for _, release := range []string{"v1.20.15", "v1.22.2", "v1.24.3", "v1.29.2", "v1.36.3"} {
-			t.Run(mode+"-"+release, func(t *testing.T) {
-				got, err := manifest.YAML(objects(t, scheduler(t, release, mode)), manifest.RenderOptions{ShowSecrets: true})
-				if err != nil {
-					t.Fatal(err)
-				}
-				golden.Equal(t, "testdata/"+mode+"-"+release+".yaml", got)
-			})
-		}
+		scenes = append(scenes, scene{mode, "v1.24.3"})
+	}
+	for _, s := range scenes {
+		t.Run(s.mode+"-"+s.release, func(t *testing.T) {
+			got, err := manifest.YAML(objects(t, scheduler(t, s.release, s.mode)), manifest.RenderOptions{ShowSecrets: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Equal(t, "testdata/"+s.mode+"-"+s.release+".yaml", got)
+		})
 	}
 }
 

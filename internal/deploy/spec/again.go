@@ -45,7 +45,7 @@ func (s *Spec) Again(before deploy.Installed, release string, readsPolicy bool) 
 // the user's file names or, if it names none, the deployed image, whose release is from.
 func (s *Spec) WithTarget(deployed, from, to string) (*Spec, error) {
 	var named string
-	if s.file.local || s.ImageOfFile() {
+	if s.file.local || s.imageOfFile() {
 		var err error
 		if named, err = s.Image(); err != nil {
 			return nil, err
@@ -99,9 +99,9 @@ func (s *Spec) RequiresSignature(recorded string) bool {
 // UsesOwnImage reports whether the scheduler gets the release's own image.
 func (s *Spec) UsesOwnImage() bool { return s.request.Spec.UsesOwnImage() }
 
-// ImageOfFile reports whether the file names the image by its release, so that each release and
+// imageOfFile reports whether the file names the image by its release, so that each release and
 // each plugin set has its own tag.
-func (s *Spec) ImageOfFile() bool {
+func (s *Spec) imageOfFile() bool {
 	i := s.request.Spec.Image
 	return i.Reference == "" && i.Repository != "" && i.Tag == ""
 }

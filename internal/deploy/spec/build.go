@@ -100,18 +100,21 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 	if r.Load, err = parseRuntimes(f.Load); err != nil {
 		return r, err
 	}
-	if f.Base != "" || f.Busybox != "" {
-		d.Image.Base, d.Image.Busybox = f.Base, f.Busybox
-		r.Base, err = parseBase(f.Base, f.Busybox)
-	} else {
-		r.Base, err = s.file.base(d.Image.Base, d.Image.Busybox)
-	}
-	if err != nil {
+	if r.Base, err = s.base(f, &d); err != nil {
 		return r, err
 	}
 	r.Unconfirmed = s.unconfirmedImage(r.Tag, d)
 	r.Recipe, err = recipe(d, r.Base)
 	return r, err
+}
+
+// base returns the base image from the flags or the file, and sets it in d.
+func (s *Spec) base(f BuildFlags, d *v1alpha1.CustomSchedulerSpec) (image.Base, error) {
+	if f.Base == "" && f.Busybox == "" {
+		return s.file.base(d.Image.Base, d.Image.Busybox)
+	}
+	d.Image.Base, d.Image.Busybox = f.Base, f.Busybox
+	return parseBase(f.Base, f.Busybox)
 }
 
 // exclude refuses flags that exclude each other.

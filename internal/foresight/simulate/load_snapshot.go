@@ -111,25 +111,40 @@ func (r *Run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	} else {
 		r.devices.add(kind, key, o, action)
 	}
-	switch {
-	case action == scenario.Schedule:
+	switch action {
+	case scenario.Schedule:
 		if scenario.NodeOf(original) != "" {
 			r.moved[snapshot.UID(o)] = true
 		}
 		return r.wait(key, "", o, nil)
-	case action == scenario.Leave:
+	case scenario.Leave:
 		r.left++
-	case kind.Name == "Namespace":
-		r.namespaces[key] = true
-	case kind.Name == "ResourceQuota":
-		namespace, _ := scenario.NameOf(o)
-		r.quotas[namespace] = append(r.quotas[namespace], key)
-	case kind.Name == "StorageClass":
-		r.waitingClasses[key] = o["volumeBindingMode"] == string(storagev1.VolumeBindingWaitForFirstConsumer)
+	default:
+		r.remember(kind, key, o)
 	}
 	if r.Options.Scenario.IsTemplate != nil && r.Options.Scenario.IsTemplate(kind, original) {
 		r.templates = append(r.templates, scenario.Object{Kind: kind, Version: version, Fields: original})
 	}
+	return r.createOrDefer(ctx, kind, version, key, o)
+}
+
+// remember keeps the facts about an object that later objects and notes depend on.
+func (r *Run) remember(kind *snapshot.Kind, key string, o map[string]any) {
+	switch kind.Name {
+	case "Namespace":
+		r.namespaces[key] = true
+	case "ResourceQuota":
+		namespace, _ := scenario.NameOf(o)
+		r.quotas[namespace] = append(r.quotas[namespace], key)
+	case "StorageClass":
+		r.waitingClasses[key] = o["volumeBindingMode"] == string(storagev1.VolumeBindingWaitForFirstConsumer)
+	}
+}
+
+// createOrDefer creates an object now or, if it refers to a waiting pod, after that.
+func (r *Run) createOrDefer(
+	ctx context.Context, kind *snapshot.Kind, version, key string, o map[string]any,
+) (err error) {
 	if o = r.renewal().Claim(kind, o); o == nil {
 		delete(r.devices.claims, key)
 		return nil

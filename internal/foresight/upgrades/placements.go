@@ -145,9 +145,9 @@ type Side struct {
 // orderedRuns is the number of runs for a scheduler that breaks ties in an order.
 const orderedRuns = 2
 
-// Enough reports whether so many runs distinguish ties from differences: a tie that looks like a
+// enough reports whether so many runs distinguish ties from differences: a tie that looks like a
 // difference is expected in less than one of twenty comparisons.
-func (p *Placements) Enough(from, to Side) bool {
+func (p *Placements) enough(from, to Side) bool {
 	p.Doubtful = 0
 	if len(p.Differences) == 0 {
 		return true

@@ -70,7 +70,7 @@ func TestRunsThatTellTiesFromDifferences(t *testing.T) {
 	} {
 		p := &Placements{Pods: tc.pods, Differences: make([]Difference, 1)}
 		from, to := Side{Ordered: tc.from}, Side{Ordered: tc.to}
-		for n := 0; n == 0 || !p.Enough(from, to); n++ {
+		for n := 0; n == 0 || !p.enough(from, to); n++ {
 			from.Runs, to.Runs = from.Next(n), to.Next(n)
 		}
 		if from.Runs != tc.runs || to.Runs != tc.other {
@@ -133,7 +133,7 @@ func TestDoubtfulDifferences(t *testing.T) {
 		{7, 1, ordered(2), ordered(1), 7, false}, {7, 1, ordered(3), ordered(2), 0, true},
 	} {
 		p := &Placements{Pods: tc.pods, Differences: make([]Difference, tc.differences), Doubtful: 9}
-		if enough := p.Enough(tc.from, tc.to); enough != tc.enough || p.Doubtful != tc.doubtful {
+		if enough := p.enough(tc.from, tc.to); enough != tc.enough || p.Doubtful != tc.doubtful {
 			t.Errorf("%+v: %t, %v", tc, enough, p.Doubtful)
 		}
 	}

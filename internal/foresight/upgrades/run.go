@@ -166,7 +166,7 @@ func CompareRuns(
 			}
 		}
 		found := comparePlacements(results[0], results[1])
-		if found.Enough(sides[0], sides[1]) || n+1 == mostRuns {
+		if found.enough(sides[0], sides[1]) || n+1 == mostRuns {
 			return found, combineNotes(results[0][0], results[1][0]), nil
 		}
 	}
