@@ -45,8 +45,8 @@ func (d Deps) isDone(plan *Plan) (bool, error) {
 	if b == nil || b.State != staticpod.Replaced {
 		return false, nil // a run was killed before it was finished
 	}
-	if b.RequireSignature != plan.RequireSignature {
-		return false, nil // another key is recorded
+	if record, err := b.Record(); err != nil || !bytes.Equal(record, plan.Record) {
+		return false, err // another request is recorded
 	}
 	config, err := d.Files.Read(plan.ConfigFile)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -21,19 +21,21 @@ func (p *planner) requireSignature(ctx context.Context, image string) (string, e
 	if err != nil {
 		return "", err
 	}
-	former := staticpod.Current(list)
-	recorded := ""
+	former, recorded := staticpod.Current(list), ""
 	if former != nil {
-		recorded = former.RequireSignature
+		if recorded, err = requiredKey(former); err != nil {
+			return "", err
+		}
 	}
-	var warning string
-	if p.key, warning = deploy.KeepKey(p.o.RequireSignature, recorded); warning != "" {
+	key, warning := deploy.KeepKey(p.request.Spec.Image.RequireSignature, recorded)
+	if warning != "" {
 		p.warnf("%s", warning)
 	}
-	if p.key == "" || p.key == recorded && image == former.Image {
+	p.request.Spec.Image.RequireSignature = key
+	if key == "" || key == recorded && image == former.Image {
 		return image, nil
 	}
-	pinned, err := p.Signed(ctx, signatureOf(image, p.key, p.info.Release))
+	pinned, err := p.Signed(ctx, signatureOf(image, key, p.info.Release))
 	if err != nil {
 		return "", err
 	}
@@ -55,16 +57,21 @@ func (n *Node) signedForNode(ctx context.Context, image string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	if former := staticpod.Current(list); former != nil && former.RequireSignature != "" {
-		return n.deps.Signed(ctx, pack.SignatureRequest{Reference: image, Key: former.RequireSignature})
+	former := staticpod.Current(list)
+	if former == nil {
+		return image, nil
 	}
-	return image, nil
+	key, err := requiredKey(former)
+	if err != nil || key == "" {
+		return image, err
+	}
+	return n.deps.Signed(ctx, pack.SignatureRequest{Reference: image, Key: key})
 }
 
 // verifyForNodes verifies the images' signatures for a run through all nodes, whose pods may not
 // reach the registry, and adds the digests to their names.
 func (n *Node) verifyForNodes(ctx context.Context) (err error) {
-	key, _ := deploy.KeepKey(n.o.RequireSignature, "")
+	key, _ := deploy.KeepKey(n.o.Request.Spec.Image.RequireSignature, "")
 	switch {
 	case key == "":
 		return nil
