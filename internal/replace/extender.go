@@ -11,30 +11,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
-// CallExtender makes this node's default scheduler call an extender. The rest of its request does
-// not change.
-func CallExtender(ctx context.Context, d Deps, info *inspect.Info, o Options, entry v1alpha1.Extender) error {
-	_, err := Run(ctx, d, info, o.withExtender(entry))
-	return err
-}
-
-// DryRunExtender makes CallExtender's checks and returns its plan.
-func DryRunExtender(ctx context.Context, d Deps, info *inspect.Info, o Options, entry v1alpha1.Extender) (*Plan,
-	error) {
-	return DryRun(ctx, d, info, o.withExtender(entry))
-}
-
 // LeaveExtender removes the extender from this node's default scheduler: if the scheduler was
 // replaced only for the extender, the original is restored byte by byte, otherwise it is replaced
 // by one without the extender.
 func LeaveExtender(ctx context.Context, d Deps, info *inspect.Info, o Options, name string) error {
-	list, err := staticpod.Backups(d.Files)
-	if err != nil {
-		return err
-	}
-	b := staticpod.Current(list)
+	b, err := staticpod.Current(d.Files)
 	if b == nil {
-		return nil // it was restored meanwhile
+		return err // it was restored meanwhile
 	}
 	former, err := requireRecord(b)
 	if err != nil {
@@ -57,6 +40,7 @@ func LeaveExtender(ctx context.Context, d Deps, info *inspect.Info, o Options, n
 	return nil
 }
 
+// withExtender returns the options to add an extender to the current request.
 func (o Options) withExtender(entry v1alpha1.Extender) Options {
 	at := *entry.Deployed
 	at.Added = true

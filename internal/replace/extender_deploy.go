@@ -68,7 +68,7 @@ func (e *Extender) callFromNode(ctx context.Context, entry v1alpha1.Extender, be
 	if err != nil {
 		return err
 	}
-	if err := CallExtender(ctx, n.deps, n.info, n.o, entry); err != nil {
+	if _, err := Run(ctx, n.deps, n.info, n.o.withExtender(entry)); err != nil {
 		return err
 	}
 	if others := len(n.info.ControlPlane.Nodes) - 1; others > 0 {
@@ -99,7 +99,7 @@ func (e *Extender) DryRun(ctx context.Context) (changes apply.ChangeSet, node *P
 	if changes, err = extenders.DryRun(ctx, e.deps, plans); err != nil || e.node == nil {
 		return changes, nil, err
 	}
-	node, err = DryRunExtender(ctx, e.node.deps, e.node.info, e.node.o, entry)
+	node, err = DryRun(ctx, e.node.deps, e.node.info, e.node.o.withExtender(entry))
 	return changes, node, err
 }
 

@@ -149,11 +149,7 @@ func RestoreNode(ctx context.Context, s *session.Session, force bool) (*RestoreO
 
 // explainInterrupted adds to an error that an interrupted replacement may be its cause.
 func explainInterrupted(d Deps, err error) error {
-	list, e := staticpod.Backups(d.Files)
-	if e != nil {
-		return err
-	}
-	if b := staticpod.Current(list); b != nil && b.State == staticpod.Started {
+	if b, _ := staticpod.Current(d.Files); b != nil && b.State == staticpod.Started {
 		return problem.WithHint(err,
 			fmt.Sprintf(
 				"a replacement was interrupted at step %q; `pmk-sched restore` restores the original manifest, also while the "+

@@ -67,13 +67,18 @@ func requireRecord(b *staticpod.Backup) (*record, error) {
 	return r, err
 }
 
-// requiredKey returns the public key that must have signed the replacement's image, or "".
-func requiredKey(b *staticpod.Backup) (string, error) {
+// requiredKey returns the backup of a node's replacement, or nil, and the public key that must have
+// signed its image, or "".
+func requiredKey(files staticpod.Files) (*staticpod.Backup, string, error) {
+	b, err := staticpod.Current(files)
+	if b == nil || err != nil {
+		return nil, "", err
+	}
 	r, err := readRecord(b)
 	if err != nil || r == nil {
-		return b.RequireSignature, err
+		return b, b.RequireSignature, err
 	}
-	return r.Request.Spec.Image.RequireSignature, nil
+	return b, r.Request.Spec.Image.RequireSignature, nil
 }
 
 // complete takes what the request leaves open from the replacement that the manifest runs.

@@ -31,11 +31,11 @@ func (n *testNode) replaced(t *testing.T, o Options) {
 // backup returns the backup of the current replacement.
 func (n *testNode) backup(t *testing.T) *staticpod.Backup {
 	t.Helper()
-	list, err := staticpod.Backups(n.deps(t).Files)
+	b, err := staticpod.Current(n.deps(t).Files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return staticpod.Current(list)
+	return b
 }
 
 // recorded returns the record of the current replacement.
@@ -143,14 +143,10 @@ func wired(t *testing.T, name string) v1alpha1.Extender {
 func TestExtenderIsCalledUntilItIsRemoved(t *testing.T) {
 	call := func(t *testing.T, n *testNode, name string) {
 		t.Helper()
-		err := CallExtender(t.Context(), n.deps(t), n.info(), Options{StableFor: time.Millisecond}, wired(t, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		n.replaced(t, Options{}.withExtender(wired(t, name)))
 		if got := n.configuration(t); !strings.Contains(got, "tlsConfig:") {
 			t.Errorf("no extender in\n%s", got)
 		}
-		time.Sleep(time.Second) // backups are named by time
 	}
 	leave := func(t *testing.T, n *testNode, name string) {
 		t.Helper()

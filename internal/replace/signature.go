@@ -9,7 +9,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
-	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -17,15 +16,9 @@ import (
 // name with its digest. Without a key in the options it is the key of the former replacement, whose
 // image was verified then.
 func (p *planner) requireSignature(ctx context.Context, image string) (string, error) {
-	list, err := staticpod.Backups(p.Files)
+	former, recorded, err := requiredKey(p.Files)
 	if err != nil {
 		return "", err
-	}
-	former, recorded := staticpod.Current(list), ""
-	if former != nil {
-		if recorded, err = requiredKey(former); err != nil {
-			return "", err
-		}
 	}
 	key, warning := deploy.KeepKey(p.request.Spec.Image.RequireSignature, recorded)
 	if warning != "" {
@@ -53,15 +46,7 @@ func signatureOf(image, key string, server versions.Release) pack.SignatureReque
 // signedForNode verifies that the key that this node's replacement requires, if any, signed an
 // extender's image, and returns the image's name with the digest.
 func (n *Node) signedForNode(ctx context.Context, image string) (string, error) {
-	list, err := staticpod.Backups(n.deps.Files)
-	if err != nil {
-		return "", err
-	}
-	former := staticpod.Current(list)
-	if former == nil {
-		return image, nil
-	}
-	key, err := requiredKey(former)
+	_, key, err := requiredKey(n.deps.Files)
 	if err != nil || key == "" {
 		return image, err
 	}

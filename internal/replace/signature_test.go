@@ -11,7 +11,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
-	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 // signedBy verifies images of a registry, which the key with the given text signed.
@@ -82,11 +81,7 @@ func TestRequiredKeyIsRecordedAndKept(t *testing.T) {
 			if _, err := Run(t.Context(), deps, n.info(), o); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			list, err := staticpod.Backups(deps.Files)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if key, err := requiredKey(staticpod.Current(list)); err != nil || key != c.recorded {
+			if _, key, err := requiredKey(deps.Files); err != nil || key != c.recorded {
 				t.Errorf("%s: the recorded key is %q, want %q: %v", c.name, key, c.recorded, err)
 			}
 			time.Sleep(time.Second) // backups are named by time

@@ -3,7 +3,6 @@ package replace
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
@@ -46,7 +45,7 @@ func PlanDefaultUpgrade(
 	if err := u.inspect(ctx); err != nil {
 		return nil, err
 	}
-	b, err := u.replacement(ctx)
+	b, err := u.replacement()
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +84,11 @@ func PlanDefaultUpgrade(
 }
 
 // replacement returns this node's replacement.
-func (u *DefaultUpgrade) replacement(ctx context.Context) (*staticpod.Backup, error) {
-	list, err := staticpod.Backups(u.deps.Files)
-	if err != nil {
-		return nil, err
-	}
-	b := staticpod.Current(list)
+func (u *DefaultUpgrade) replacement() (*staticpod.Backup, error) {
+	b, err := staticpod.Current(u.deps.Files)
 	switch {
+	case err != nil:
+		return nil, err
 	case b == nil:
 		return nil,
 			problem.Invalidf(
@@ -101,13 +98,11 @@ func (u *DefaultUpgrade) replacement(ctx context.Context) (*staticpod.Backup, er
 		return nil, problem.Invalidf("run `pmk-sched replace` again with the same flags, or `pmk-sched restore`",
 			"the replacement of the default scheduler of node %s is unfinished", b.Node)
 	}
-	status := &Status{}
-	if err := status.readNodes(ctx, u.deps, true); err != nil && !errors.As(err, new(*DriftError)) {
+	here, err := u.deps.here()
+	if err != nil {
 		return nil, err
 	}
-	for _, d := range status.Here.Drift {
-		u.Drift = append(u.Drift, d.Path+": "+d.What)
-	}
+	u.Drift = here.changes()
 	return b, nil
 }
 
