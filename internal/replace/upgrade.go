@@ -45,42 +45,47 @@ func PlanDefaultUpgrade(
 	if err := u.inspect(ctx); err != nil {
 		return nil, err
 	}
+	return u, u.plan(ctx, o)
+}
+
+// plan compares the node's replacement with the API server's release, and plans it again.
+func (u *DefaultUpgrade) plan(ctx context.Context, o lifecycle.UpgradeOptions) error {
 	b, err := u.replacement()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	former, err := requireRecord(b)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	u.Name, u.Image, u.Release, u.Target = b.Node, b.Image, former.Release.String(), u.info.Release.String()
 	if u.Due = former.Release != u.info.Release || len(u.Drift) > 0; !u.Due {
-		return u, nil
+		return nil
 	}
-	again, build, notes, err := o.Again(ctx, s, deploy.Installed{
+	again, build, notes, err := o.Again(ctx, u.s, deploy.Installed{
 		Release: former.Release, Image: b.Image, Request: former.Request, Origin: "the record of backup " + b.Dir(),
 	}, u.info.Release)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, note := range notes {
-		s.Note(note)
+		u.s.Note(note)
 	}
 	if u.build, u.Build = build, build != nil; u.Build {
 		if err := o.Confirm.Settle(ctx, &build.Unconfirmed); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if u.plugins, err = again.Plugins(); err != nil {
-		return nil, err
+		return err
 	}
 	if u.o, err = replacement(again); err != nil {
-		return nil, err
+		return err
 	}
 	u.o.Node, u.o.Timeout, u.o.StableFor, u.o.FitGates = b.Node, o.Deploy.Timeout, o.Deploy.StableFor, true
 	preset, _, file := deploy.Configuration(&u.o.Request)
 	u.NewImage, u.Configuration = u.goal("").Image, cmp.Or(file, preset)
-	return u, nil
+	return nil
 }
 
 // replacement returns this node's replacement.
