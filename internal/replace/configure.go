@@ -60,7 +60,11 @@ func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*c
 	if c.rendered, err = request.Render(); err != nil {
 		return nil, err
 	}
-	notes, warnings := profiles.SplitNotes(c.rendered.Notes, request.SourceName)
+	notes, warnings, err := deploy.DescribeConfiguration(c.rendered, request.SourceName, p.info.Release, p.o.Plugins,
+		inspect.FeatureGates(s.args))
+	if err != nil {
+		return nil, err
+	}
 	p.notes, p.warnings = append(p.notes, notes...), append(p.warnings, warnings...)
 	c.text = c.rendered.YAML
 	if p.originalConfig == "" {
@@ -69,13 +73,6 @@ func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*c
 			return nil, err
 		}
 		p.notes, p.warnings = append(p.notes, notes...), append(p.warnings, warnings...)
-	}
-	unbatched, err := profiles.FindUnbatched(c.text, p.info.Release, p.o.Plugins, inspect.FeatureGates(s.args))
-	if err != nil {
-		return nil, err
-	}
-	for _, u := range unbatched {
-		p.notef("%s", u)
 	}
 	if c.binary, err = p.checkWithBinary(ctx, s, image, c, kubeconfig); err != nil {
 		return nil, err
@@ -162,6 +159,9 @@ func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image strin
 		},
 		FlagsHint: "nothing was changed; correct the flags in " + s.layout.Manifest + " first",
 	})
+	if errors.Is(err, configcheck.ErrNoBinary) {
+		err = fmt.Errorf("run the program of image %s: %w", image, err)
+	}
 	if err != nil {
 		return "", err
 	}
