@@ -73,6 +73,7 @@ func upgradeDefault(ctx context.Context, u *ui, o lifecycle.UpgradeOptions, yes 
 		u.Say("the default scheduler of node %s is up to date: %s", plan.Name, plan.Release)
 		return u.Data(format, plan, "")
 	}
+	u.Warn(plan.Drift...) // edits are lost
 	image := cmp.Or(plan.NewImage, "the image in the manifest")
 	if plan.Build {
 		image += " (to build)"
