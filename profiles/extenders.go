@@ -95,35 +95,6 @@ func warnings(found []validate.ExtenderFinding) ([]schema.Note, error) {
 	return notes, wrong.Err("")
 }
 
-// SetExtenders removes the extenders with the URL prefixes drop from a rendered configuration and
-// appends those in add. Everything else is unchanged, so that adding an extender and dropping it
-// again restores the same bytes. Problems of the extenders are an [*Error]; the notes are warnings.
-func SetExtenders(configuration []byte, release versions.Release, drop []string,
-	add []schema.Extender) ([]byte, []schema.Note, error) {
-	root, problem := schema.Decode(configuration)
-	if problem != nil {
-		return nil, nil, schema.Problems{*problem}.Err("configuration")
-	}
-	if all := node.Get(root, "extenders"); all != nil {
-		all.Content = slices.DeleteFunc(all.Content,
-			func(e *yaml.Node) bool { return slices.Contains(drop, node.Text(e, "urlPrefix")) })
-		if len(all.Content) == 0 {
-			node.Remove(root, "extenders")
-		}
-	}
-	notes, err := warnings(validate.Extenders(release,
-		node.Mapping("extenders", node.Sequence(node.Items(root, "extenders"))), add))
-	if err != nil {
-		return nil, nil, err
-	}
-	addExtenders(root, add)
-	out, err := schema.Encode(root)
-	if err != nil {
-		return nil, nil, fmt.Errorf("write scheduler configuration: %w", err)
-	}
-	return out, notes, nil
-}
-
 // WithoutFiles returns a configuration or Policy without the files that its extenders refer to. A
 // scheduler that only checks the rest would require them to exist.
 func WithoutFiles(configuration []byte) ([]byte, error) {

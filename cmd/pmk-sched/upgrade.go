@@ -20,8 +20,8 @@ func upgradeCommand(u *ui) *cli.Command {
 			"file, and verifies that the scheduler binds a pod; otherwise the former revision is restored. It asks before it " +
 			"builds, unless the file of -f names the image: the cluster records the name to push to, and the code. " +
 			"`simulate upgrade` predicts the effects.\n\n" +
-			"--default upgrades the replaced default scheduler of this control-plane node, as replace does, and keeps its " +
-			"configuration. Run it on one node after the other, in the order that `upgrade check` prints.",
+			"--default upgrades the replaced default scheduler of this control-plane node from the request that replace " +
+			"recorded. Run it on one node after the other, in the order that `upgrade check` prints.",
 		UsageText: command.Examples("pmk-sched upgrade -f pmk-sched.yaml",
 			"pmk-sched upgrade --name my-scheduler",
 			"pmk-sched upgrade --default --yes"),
@@ -34,6 +34,7 @@ func upgradeCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
+			o.Confirm = u.confirmRecorded("yes", c.Bool("yes"))
 			if c.Bool("default") {
 				if c.String("name") != "" || c.String("branch") != "" {
 					return problem.Invalidf("", "--default excludes --name and --branch")
@@ -43,7 +44,6 @@ func upgradeCommand(u *ui) *cli.Command {
 			if err := o.Spec.RequireName(); err != nil {
 				return err
 			}
-			o.Confirm = u.confirmRecorded("yes", c.Bool("yes"))
 			u.confirmPermissions(c)
 			return runUpgrade(c.Context, u, o, c.String("output"))
 		},
@@ -73,12 +73,13 @@ func upgradeDefault(ctx context.Context, u *ui, o lifecycle.UpgradeOptions, yes 
 		u.Say("the default scheduler of node %s is up to date: %s", plan.Name, plan.Release)
 		return u.Data(format, plan, "")
 	}
-	image := plan.NewImage
+	u.Warn(plan.Drift...) // edits are lost
+	image := cmp.Or(plan.NewImage, "the image in the manifest")
 	if plan.Build {
 		image += " (to build)"
 	}
 	u.Say("node %s: %s becomes %s, with %s", plan.Name, plan.Image, image,
-		cmp.Or(plan.Configuration, "the given configuration"))
+		cmp.Or(plan.Configuration, "its own configuration"))
 	if err := u.Confirm(ctx, yes, "replace the default scheduler of this node, which serves "+plan.Server); err != nil {
 		return err
 	}

@@ -134,31 +134,53 @@ func (p *Plan) architectures() []string {
 	return p.Scheduler.Architectures
 }
 
-// checkWithProgram compares the program's release with the plan, and has it read its flags and its
-// configuration. Two runs distinguish a program of another release from wrong flags.
+// ProgramCheck is the check of a scheduler's flags and configuration by its image's program.
+type ProgramCheck struct {
+	configcheck.Request
+	// Compare compares the release in the output of --version, or in the image's label. unread is the
+	// error from reading the output.
+	Compare func(output string, unread error, label string) (warning string, err error)
+	// FlagsHint is the hint for a flag that the program refuses.
+	FlagsHint string
+}
+
+// CheckProgram compares a program's release, and has it read the flags and the configuration. Two
+// runs distinguish a program of another release from wrong flags. dir is a private directory.
+func CheckProgram(ctx context.Context, binary configcheck.Binary, dir string, c ProgramCheck) error {
+	output, err := configcheck.Version(ctx, binary, dir)
+	if ctx.Err() != nil || errors.Is(err, configcheck.ErrNoBinary) {
+		return err
+	}
+	warning, failed := c.Compare(output, err, binary.Label)
+	if failed != nil {
+		return failed
+	}
+	if warning != "" {
+		c.Warn(warning)
+	}
+	if _, err := configcheck.Version(ctx, binary, dir, c.Args...); err != nil {
+		return problem.WithHint(err, c.FlagsHint)
+	}
+	err = configcheck.Check(ctx, binary, dir, c.Request)
+	if errors.Is(err, configcheck.ErrPartlyChecked) {
+		c.Warn(err.Error())
+		return nil
+	}
+	return err
+}
+
+// checkWithProgram checks a plan with its image's program.
 func checkWithProgram(ctx context.Context, d Deps, plan *Plan, binary configcheck.Binary, dir string) error {
 	flags, err := plan.Scheduler.Flags()
 	if err != nil {
 		return err
 	}
-	output, err := configcheck.Version(ctx, binary, dir)
-	if ctx.Err() != nil || errors.Is(err, configcheck.ErrNoBinary) {
-		return err
-	}
-	warning, failed := plan.compareRelease(output, err, binary.Label)
-	if failed != nil {
-		return failed
-	}
-	if warning != "" {
-		d.Warnf("%s", warning)
-	}
-	if _, err := configcheck.Version(ctx, binary, dir, flags...); err != nil {
-		return problem.WithHint(err, "correct spec.args; `kube-scheduler --help` of the image lists its flags")
-	}
 	config := plan.Scheduler.Configuration
-	return configcheck.Check(ctx, binary, dir, configcheck.Request{
-		Configuration: config.YAML, Kubeconfig: manifest.KubeconfigPath(plan.Name), Policy: config.Policy, Args: flags,
-		Warn: d.Warn,
+	return CheckProgram(ctx, binary, dir, ProgramCheck{
+		Request: configcheck.Request{Configuration: config.YAML, Kubeconfig: manifest.KubeconfigPath(plan.Name),
+			Policy: config.Policy, Args: flags, Warn: func(text string) { d.Warnf("%s", text) }},
+		Compare:   plan.compareRelease,
+		FlagsHint: "correct spec.args; `kube-scheduler --help` of the image lists its flags",
 	})
 }
 
@@ -185,10 +207,6 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 	}
 	if errors.Is(err, configcheck.ErrNoBinary) {
 		return d.withoutProgram(plan, binary, err)
-	}
-	if errors.Is(err, configcheck.ErrPartlyChecked) {
-		d.Warnf("%v", err)
-		return nil
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package deploy
 import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // placeExtenders chooses the sidecars' ports.
@@ -28,19 +29,22 @@ func (p *planner) renderConfiguration() error {
 		return err
 	}
 	_, _, source := Configuration(p.request)
-	notes, warnings := profiles.SplitNotes(p.plan.Scheduler.Configuration.Notes, source)
+	notes, warnings, err := DescribeConfiguration(p.plan.Scheduler.Configuration, source, p.plan.Release, p.Plugins,
+		p.plan.Gates())
 	p.plan.Notes, p.plan.Warnings = append(p.plan.Notes, notes...), append(p.plan.Warnings, warnings...)
-	return nil
+	return err
 }
 
-// noteBatching notes the profiles whose pods are not batched, and why.
-func (p *planner) noteBatching() error {
-	unbatched, err := profiles.FindUnbatched(p.plan.Scheduler.Configuration.YAML, p.plan.Release, p.Plugins,
-		p.plan.Gates())
+// DescribeConfiguration returns the notes and warnings about a configuration that was rendered from
+// source, a file's name: its changes, and the profiles whose pods are not batched.
+func DescribeConfiguration(c *profiles.Rendered, source string, release versions.Release, plugins []profiles.Plugin,
+	gates map[string]bool) (notes, warnings []string, err error) {
+	notes, warnings = profiles.SplitNotes(c.Notes, source)
+	unbatched, err := profiles.FindUnbatched(c.YAML, release, plugins, gates)
 	for _, u := range unbatched {
-		p.note("%s", u)
+		notes = append(notes, u.String())
 	}
-	return err
+	return notes, warnings, err
 }
 
 // chooseReader leaves out the RoleBinding in kube-system if the user or the cluster does not want

@@ -46,8 +46,8 @@ func PoliciesOf(e v1alpha1.Extender) ([]manifest.Policy, error) {
 	return list, nil
 }
 
-// wirings returns the wirings of the extenders in a request that pmk-sched deployed.
-func wirings(r *v1alpha1.CustomScheduler) (list []manifest.Wiring, err error) {
+// Wirings returns the wirings of the extenders in a request that pmk-sched deployed.
+func Wirings(r *v1alpha1.CustomScheduler) (list []manifest.Wiring, err error) {
 	for _, e := range deployedExtenders(r) {
 		w, err := WiringOf(e)
 		if err != nil {
@@ -121,7 +121,7 @@ func (p *Plan) fill() (err error) {
 	if _, s.ExtenderClients, err = CalledExtenders(p.Request); err != nil {
 		return err
 	}
-	s.Wirings, err = wirings(p.Request)
+	s.Wirings, err = Wirings(p.Request)
 	return err
 }
 
@@ -139,6 +139,24 @@ func (p *Plan) configure() error {
 	return err
 }
 
+// WithoutExtenders returns a request's extenders without the deployed extenders that are named in
+// drop, or that set replaces. It is an error if set has the name of another extender.
+func WithoutExtenders(r *v1alpha1.CustomScheduler, set []v1alpha1.Extender, drop ...string) ([]v1alpha1.Extender,
+	error) {
+	names := slices.Clone(drop)
+	for _, e := range set {
+		names = append(names, e.Name)
+	}
+	named := func(e v1alpha1.Extender) bool { return slices.Contains(names, e.Name) }
+	kept := slices.DeleteFunc(slices.Clone(r.Spec.Extenders),
+		func(e v1alpha1.Extender) bool { return e.Deployed != nil && named(e) })
+	if i := slices.IndexFunc(kept, named); i >= 0 {
+		return nil, problem.Invalidf("choose another --name", "scheduler %s calls another extender %s, at %s", r.Name,
+			kept[i].Name, kept[i].URLPrefix)
+	}
+	return kept, nil
+}
+
 // SetExtenders plans a revision's scheduler again with other extenders in its request: it adds the
 // extenders in set, which replace deployed extenders with the same name, and removes the deployed
 // extenders named in drop.
@@ -146,16 +164,9 @@ func (p *Plan) SetExtenders(set []v1alpha1.Extender, drop ...string) error {
 	if p.Request == nil {
 		return problem.Invalidf("", "%s is an extender, which calls none", p.Name)
 	}
-	names := slices.Clone(drop)
-	for _, e := range set {
-		names = append(names, e.Name)
-	}
-	named := func(e v1alpha1.Extender) bool { return slices.Contains(names, e.Name) }
-	kept := slices.DeleteFunc(slices.Clone(p.Request.Spec.Extenders),
-		func(e v1alpha1.Extender) bool { return e.Deployed != nil && named(e) })
-	if i := slices.IndexFunc(kept, named); i >= 0 {
-		return problem.Invalidf("choose another --name", "scheduler %s calls another extender %s, at %s", p.Name,
-			kept[i].Name, kept[i].URLPrefix)
+	kept, err := WithoutExtenders(p.Request, set, drop...)
+	if err != nil {
+		return err
 	}
 	if err := p.planAgain(kept); err != nil {
 		return err

@@ -44,8 +44,6 @@ type nodeRequest struct {
 	Restore bool    `json:"restore,omitempty"`
 	Force   bool    `json:"force,omitempty"`
 	Options Options `json:"options"`
-	// Packages are the import paths of bundled plugins, whose permissions are in code.
-	Packages map[string]string `json:"packages,omitempty"`
 	// Scheduler is the image whose program the pod has, for a container whose command names Programs.
 	Scheduler string   `json:"scheduler,omitempty"`
 	Programs  []string `json:"programs,omitempty"`
@@ -77,7 +75,7 @@ func (n *Node) goal(command string) Goal {
 // version. Another run resumes: on each node pmk-sched compares the files with the request and
 // changes only files that differ.
 func (n *Node) RunAll(ctx context.Context, version string) ([]NodeResult, error) {
-	r := &nodesRun{Node: n, goal: n.goal(""), request: nodeRequest{Version: version, Options: n.o, Packages: n.packages}}
+	r := &nodesRun{Node: n, goal: n.goal(""), request: nodeRequest{Version: version, Options: n.o}}
 	r.request.Options.Names = nil
 	return r.run(ctx)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -74,15 +75,15 @@ func TestARunThroughAllNodesStopsAtTheFirstFailure(t *testing.T) {
 // options has a value for every field that a request can have.
 func options() Options {
 	yes := true
-	return Options{
-		Image: "registry.example.com/kube-scheduler:{release}", Configuration: []byte("kind: KubeSchedulerConfiguration\n"),
-		ConfigurationName: "c.yaml",
-		Plugins: []profiles.Plugin{{Name: "Timestamp", Points: []string{"preBind"}, Enable: []string{}},
-			{Name: "Quiet", Points: []string{"filter"}}},
-		Extenders: []profiles.Extender{{Name: "e", URLPrefix: "https://e", FilterVerb: "filter", HTTPTimeout: time.Second,
-			Ignorable: &yes, TLS: &profiles.ExtenderTLS{CAData: []byte("PEM")}}},
-		Timeout: 2 * time.Minute, StableFor: time.Second,
-	}
+	o := asks("registry.example.com/kube-scheduler:{release}", "")
+	o.Request.Spec.Configuration = v1alpha1.Configuration{File: "c.yaml", Inline: "kind: KubeSchedulerConfiguration\n"}
+	o.Request.Spec.Extenders = []v1alpha1.Extender{{Name: "e", URLPrefix: "https://e", FilterVerb: "filter",
+		Ignorable: &yes, HTTPTimeout: v1alpha1.Duration(time.Second), TLSConfig: &v1alpha1.TLSConfig{CAData: []byte("PEM")}}}
+	o.Plugins = []profiles.Plugin{{Name: "Timestamp", Points: []string{"preBind"}, Enable: []string{}},
+		{Name: "Quiet", Points: []string{"filter"}}}
+	o.Packages = map[string]string{"Timestamp": "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"}
+	o.Timeout, o.StableFor = 2*time.Minute, time.Second
+	return o
 }
 
 func TestTaskOfEachNodeHasTheWholeRequest(t *testing.T) {
@@ -90,8 +91,7 @@ func TestTaskOfEachNodeHasTheWholeRequest(t *testing.T) {
 	n := &Node{s: &session.Session{}, o: options(), podImage: "localhost/pmk-sched:v1"}
 	r := &nodesRun{
 		Node: n, layout: layout, goal: Goal{Image: "registry.example.com/kube-scheduler:v1.24.3"},
-		request: nodeRequest{Version: "v1", Options: n.o,
-			Packages: map[string]string{"Timestamp": "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"}},
+		request: nodeRequest{Version: "v1", Options: n.o},
 	}
 	task, err := r.task(NodePlan{Node: "cp-2", Image: "old", Programs: []string{"kube-scheduler"}})
 	if err != nil {

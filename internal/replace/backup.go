@@ -34,11 +34,7 @@ func (r *replaceRun) backUp(context.Context) error {
 		Layout: p.Layout.Name, Node: p.Node, Pod: p.Pod, Namespace: metav1.NamespaceSystem, Container: schedulerContainer,
 		SingleFile: p.Layout.SingleFile, HoldsAPI: p.HoldsAPI, Elects: p.Elects, Image: p.Image, Replacement: p.ID,
 		ConfigDir: p.Layout.ConfigDir, ConfigFile: p.ConfigFile, ConfigHash: p.ConfigHash, Rules: len(p.Objects) > 0,
-		Alone: p.Alone, Pinned: p.Pinned, RequireSignature: p.RequireSignature,
-		Files: []staticpod.Saved{{Path: p.Layout.Manifest}},
-	}
-	if len(r.former) == 0 || r.former[0].For == r.o.For {
-		b.For = r.o.For
+		Alone: p.Alone, Pinned: p.Pinned, Files: []staticpod.Saved{{Path: p.Layout.Manifest}},
 	}
 	content, err := r.content(b)
 	if err != nil {
@@ -63,6 +59,7 @@ func (r *replaceRun) content(b *staticpod.Backup) (c staticpod.Content, err erro
 		return previous, err
 	}
 	old := r.plan.Old
+	c.Record = r.plan.Record
 	if _, err := add(b.Manifest(), old, staticpod.Managed(old.Data)); err != nil {
 		return c, err
 	}

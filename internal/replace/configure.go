@@ -10,13 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -44,12 +42,9 @@ type configuration struct {
 // configure renders the configuration and lets the image's program check it.
 func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*configuration, error) {
 	c := &configuration{}
-	from, err := p.findSource(s)
+	request, err := p.rendering(s, c)
 	if err != nil {
 		return nil, err
-	}
-	if from.file != "" {
-		c.copies = append(c.copies, from.file)
 	}
 	kubeconfig, _ := staticpod.Flag(s.args, "kubeconfig")
 	kubeconfig = cmp.Or(kubeconfig, staticpod.InContainer(s.manifest.Pod, s.container, s.layout.Kubeconfig))
@@ -58,34 +53,26 @@ func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*c
 			schedulerContainer, s.layout.Kubeconfig)
 	}
 	c.copies = append(c.copies, s.layout.Kubeconfig)
-	c.rendered, err = p.render(s, profiles.Request{
-		Release: p.info.Release, SchedulerName: corev1.DefaultSchedulerName, LeaseName: schedulerLease,
-		LeaseNamespace: metav1.NamespaceSystem,
-		Kubeconfig:     kubeconfig, LeaderElect: s.Elects, InsecurePort: defaultInsecurePort,
-		Preset: p.o.Preset, Source: from.text, SourceName: from.name, Enable: p.o.Plugins,
-	})
+	request.Kubeconfig = kubeconfig
+	if err := p.checkPolicyFlags(s); err != nil {
+		return nil, err
+	}
+	if c.rendered, err = request.Render(); err != nil {
+		return nil, err
+	}
+	notes, warnings, err := deploy.DescribeConfiguration(c.rendered, request.SourceName, p.info.Release, p.o.Plugins,
+		inspect.FeatureGates(s.args))
 	if err != nil {
 		return nil, err
 	}
-	notes, warnings := profiles.SplitNotes(c.rendered.Notes, from.name)
 	p.notes, p.warnings = append(p.notes, notes...), append(p.warnings, warnings...)
 	c.text = c.rendered.YAML
-	if _, given := staticpod.Flag(s.args, "config"); !given {
-		if c.text, notes, warnings, err = convertFlags(c.text, p.o.Configuration, s.args,
+	if p.originalConfig == "" {
+		if c.text, notes, warnings, err = convertFlags(c.text, request.Source, s.args,
 			p.info.Release.Rules()); err != nil {
 			return nil, err
 		}
 		p.notes, p.warnings = append(p.notes, notes...), append(p.warnings, warnings...)
-	}
-	if c.text, err = p.setExtenders(s, c.text); err != nil {
-		return nil, err
-	}
-	unbatched, err := profiles.FindUnbatched(c.text, p.info.Release, p.o.Plugins, inspect.FeatureGates(s.args))
-	if err != nil {
-		return nil, err
-	}
-	for _, u := range unbatched {
-		p.notef("%s", u)
 	}
 	if c.binary, err = p.checkWithBinary(ctx, s, image, c, kubeconfig); err != nil {
 		return nil, err
@@ -96,39 +83,46 @@ func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*c
 	return c, nil
 }
 
-// source is the configuration from which the new one is rendered. file is the path of the current
-// configuration on the node, which the backup keeps.
-type source struct {
-	text       []byte
-	name, file string
-}
-
-// findSource returns the user's configuration, or else the current configuration.
-func (p *planner) findSource(s *scheduler) (source, error) {
-	from := source{text: p.o.Configuration, name: p.o.ConfigurationName}
-	old, given := staticpod.Flag(s.args, "config")
-	if !given {
-		return from, nil
+// rendering returns the input for the configuration. The original scheduler's configuration, which
+// the backup keeps, is the source for a request without one.
+func (p *planner) rendering(s *scheduler, c *configuration) (r profiles.Request, err error) {
+	if r, _, err = deploy.Rendering(p.request); err != nil {
+		return r, err
 	}
-	current := p.o.Preset == "" && len(p.o.Configuration) == 0
-	onNode := staticpod.OnHost(s.manifest.Pod, s.container, old)
+	wirings, err := deploy.Wirings(p.request)
+	if err != nil {
+		return r, err
+	}
+	for _, w := range wirings {
+		r.Extenders = append(r.Extenders, w.Extender)
+	}
+	for _, e := range r.Extenders {
+		p.notef("extender %s at %s", e.Name, e.URLPrefix)
+	}
+	r.Release, r.LeaseName, r.LeaderElect, r.Enable = p.info.Release, schedulerLease, s.Elects, p.o.Plugins
+	r.InsecurePort = defaultInsecurePort
+	if p.originalConfig == "" {
+		return r, nil
+	}
+	onNode := staticpod.OnHost(s.manifest.Pod, s.container, p.originalConfig)
+	original := !isConfigured(p.request.Spec.Configuration)
 	var file *staticpod.File
-	err := errors.New("it is not in a volume of the node")
+	err = errors.New("it is not in a volume of the node")
 	if onNode != "" {
 		file, err = p.Files.Read(onNode)
 	}
 	switch {
-	case err != nil && current:
-		return from, problem.Errorf("specify one with --config or --preset", "read the current configuration %s: %w", old,
-			err)
+	case err != nil && original:
+		return r, problem.Errorf("specify one with --config or --preset", "read the current configuration %s: %w",
+			p.originalConfig, err)
 	case err != nil:
-		return from, nil //nolint:nilerr // it is replaced by the configuration that was given
-	case current:
+		return r, nil //nolint:nilerr // it is replaced by the configuration that was given
+	case original:
 		p.notef("configuration %s: the current one", onNode)
-		return source{text: file.Data, name: onNode, file: onNode}, nil
+		r.Source, r.SourceName = file.Data, onNode
 	}
-	from.file = onNode
-	return from, nil
+	c.copies = append(c.copies, onNode)
+	return r, nil
 }
 
 // checkWithBinary runs the image's program to read its release and to check configuration and
@@ -157,19 +151,18 @@ func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image strin
 			problem.Invalidf("use an image that has it, or name a program of the image in the manifest's command first",
 				"the manifest runs %s, which is not in image %s", binary.Missing, image)
 	}
-	if err := p.checkRelease(ctx, binary, dir, image); err != nil {
-		return "", err
-	}
-	if _, err := p.Version(ctx, binary, dir, s.args...); err != nil {
-		return "", problem.WithHint(err, "nothing was changed; correct the flags in "+s.layout.Manifest+" first")
-	}
-	err = p.Check(ctx, binary, dir, configcheck.Request{
-		Configuration: c.text, Kubeconfig: kubeconfig, Policy: c.rendered.Policy, Args: s.args,
-		Warn: func(text string) { p.warnf("%s", text) },
+	err = p.CheckProgram(ctx, binary, dir, deploy.ProgramCheck{
+		Request: configcheck.Request{Configuration: c.text, Kubeconfig: kubeconfig, Policy: c.rendered.Policy, Args: s.args,
+			Warn: func(text string) { p.warnf("%s", text) }},
+		Compare: func(output string, unread error, _ string) (string, error) {
+			return p.compareRelease(image, output, unread)
+		},
+		FlagsHint: "nothing was changed; correct the flags in " + s.layout.Manifest + " first",
 	})
-	if errors.Is(err, configcheck.ErrPartlyChecked) {
-		p.warnf("%v", err)
-	} else if err != nil {
+	if errors.Is(err, configcheck.ErrNoBinary) {
+		err = fmt.Errorf("run the program of image %s: %w", image, err)
+	}
+	if err != nil {
 		return "", err
 	}
 	text, err := os.ReadFile(binary.Path)
@@ -179,20 +172,15 @@ func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image strin
 	return staticpod.Hash(text), nil
 }
 
-// checkRelease checks that the program is a kube-scheduler with the API server's minor.
-func (p *planner) checkRelease(ctx context.Context, binary configcheck.Binary, dir, image string) error {
-	output, err := p.Version(ctx, binary, dir)
-	if err != nil {
-		return fmt.Errorf("read the release of image %s: %w", image, err)
+// compareRelease keeps the program's release, and compares it with the API server's minor.
+func (p *planner) compareRelease(image, output string, unread error) (warning string, err error) {
+	if unread != nil {
+		return "", fmt.Errorf("read the release of image %s: %w", image, unread)
 	}
-	release, ok := configcheck.ParseVersion(output)
-	if !ok {
-		return problem.Invalidf("", "the program of image %s is not a kube-scheduler of a release: --version prints %q", image,
-			output)
+	var ok bool
+	if p.release, ok = configcheck.ParseVersion(output); !ok {
+		return "", problem.Invalidf("",
+			"the program of image %s is not a kube-scheduler of a release: --version prints %q", image, output)
 	}
-	warning, err := configcheck.ReleaseCheck{Image: image, Want: p.info.Release}.Compare(release)
-	if warning != "" {
-		p.warnf("%s", warning)
-	}
-	return err
+	return configcheck.ReleaseCheck{Image: image, Want: p.info.Release}.Compare(p.release)
 }

@@ -37,16 +37,12 @@ func (d Deps) isDone(plan *Plan) (bool, error) {
 	if e := plan.Env; e != nil && !bytes.Equal(e.Old.Data, e.New.Data) {
 		return false, nil
 	}
-	list, err := staticpod.Backups(d.Files)
-	if err != nil {
-		return false, err
-	}
-	b := staticpod.Current(list)
+	b, err := staticpod.Current(d.Files)
 	if b == nil || b.State != staticpod.Replaced {
-		return false, nil // a run was killed before it was finished
+		return false, err // a run was killed before it was finished
 	}
-	if b.RequireSignature != plan.RequireSignature {
-		return false, nil // another key is recorded
+	if record, err := b.Record(); err != nil || !bytes.Equal(record, plan.Record) {
+		return false, err // another request is recorded
 	}
 	config, err := d.Files.Read(plan.ConfigFile)
 	if errors.Is(err, fs.ErrNotExist) {

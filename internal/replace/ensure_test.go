@@ -23,7 +23,7 @@ func (n *testNode) ensure(t *testing.T, o Options) bool {
 // A run through all nodes that is resumed does not touch nodes that are done, and repairs all
 // others: the files of the node decide, not its pod.
 func TestANodeThatIsDoneIsLeftAlone(t *testing.T) {
-	o := Options{Preset: "binpack"}
+	o := asks("", "binpack")
 	for _, layout := range []string{"kubeadm", "pmk"} {
 		for name, c := range map[string]struct {
 			change func(t *testing.T, n *testNode)
@@ -31,7 +31,7 @@ func TestANodeThatIsDoneIsLeftAlone(t *testing.T) {
 			runs   bool
 		}{
 			"unchanged":             {change: func(*testing.T, *testNode) {}, o: o},
-			"another configuration": {change: func(*testing.T, *testNode) {}, o: Options{Preset: "spread"}, runs: true},
+			"another configuration": {change: func(*testing.T, *testNode) {}, o: asks("", "spread"), runs: true},
 			"restored by hand": {change: func(t *testing.T, n *testNode) { n.write(t, n.layout.Manifest, n.original) },
 				o: o, runs: true},
 			"no configuration": {change: func(t *testing.T, n *testNode) {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
@@ -18,7 +19,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
 // Extender is an extender that is about to be deployed.
@@ -55,16 +55,20 @@ func (e *Extender) CallFromNode(ctx context.Context, node string, stableFor time
 	}
 	before := slices.Contains(extenders.NodesCalling(owned), name)
 	e.node, e.x.Options.Nodes = n, []string{name}
-	e.x.Then = func(ctx context.Context, w manifest.Wiring) error { return e.callFromNode(ctx, w, before) }
+	e.x.Then = func(ctx context.Context, entry v1alpha1.Extender) error { return e.callFromNode(ctx, entry, before) }
 	return nil
 }
 
 // callFromNode makes the node's default scheduler call the extender, and proves it. If the
 // scheduler does not reach the extender, it works without it again, unless it called the extender
 // before.
-func (e *Extender) callFromNode(ctx context.Context, w manifest.Wiring, before bool) error {
+func (e *Extender) callFromNode(ctx context.Context, entry v1alpha1.Extender, before bool) error {
 	n := e.node
-	if err := CallExtender(ctx, n.deps, n.info, n.o, w); err != nil {
+	w, err := deploy.WiringOf(entry)
+	if err != nil {
+		return err
+	}
+	if _, err := Run(ctx, n.deps, n.info, n.o.withExtender(entry)); err != nil {
 		return err
 	}
 	if others := len(n.info.ControlPlane.Nodes) - 1; others > 0 {
@@ -73,13 +77,13 @@ func (e *Extender) callFromNode(ctx context.Context, w manifest.Wiring, before b
 		return nil
 	}
 	self := extenders.SchedulerRef{Namespace: metav1.NamespaceSystem, Name: corev1.DefaultSchedulerName}
-	err := extenders.Prove(ctx, e.deps, self, w, cmp.Or(e.x.Options.Namespace, metav1.NamespaceSystem))
+	err = extenders.Prove(ctx, e.deps, self, w, cmp.Or(e.x.Options.Namespace, metav1.NamespaceSystem))
 	if err == nil || before {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.o.Timeout)
 	defer cancel()
-	if undo := LeaveExtender(ctx, n.deps, n.info, n.o, w.Extender.Name, []string{w.Extender.URLPrefix}); undo != nil {
+	if undo := LeaveExtender(ctx, n.deps, n.info, n.o, entry.Name); undo != nil {
 		err = errors.Join(err, fmt.Errorf("%w: %w", steps.ErrUndo, undo))
 	}
 	return err
@@ -88,14 +92,14 @@ func (e *Extender) callFromNode(ctx context.Context, w manifest.Wiring, before b
 // DryRun checks everything and returns the changes that Deploy would make. node is nil unless the
 // default scheduler would call the extender.
 func (e *Extender) DryRun(ctx context.Context) (changes apply.ChangeSet, node *Plan, err error) {
-	plans, w, err := extenders.Plan(ctx, e.deps, e.x)
+	plans, entry, err := extenders.Plan(ctx, e.deps, e.x)
 	if err != nil {
 		return nil, nil, err
 	}
 	if changes, err = extenders.DryRun(ctx, e.deps, plans); err != nil || e.node == nil {
 		return changes, nil, err
 	}
-	node, err = DryRunExtender(ctx, e.node.deps, e.node.info, e.node.o, w)
+	node, err = DryRun(ctx, e.node.deps, e.node.info, e.node.o.withExtender(entry))
 	return changes, node, err
 }
 
@@ -123,8 +127,8 @@ func UninstallExtender(
 		if err != nil {
 			return nil, err
 		}
-		o.Node, o.LeaveDefault = name, func(ctx context.Context, addresses []string) error {
-			return LeaveExtender(ctx, n.deps, n.info, n.o, o.Name, addresses)
+		o.Node, o.LeaveDefault = name, func(ctx context.Context) error {
+			return LeaveExtender(ctx, n.deps, n.info, n.o, o.Name)
 		}
 	}
 	return extenders.Uninstall(ctx, d, o)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -33,14 +34,11 @@ func TestReplaceHasTheProgramReadEveryFlagOfTheManifest(t *testing.T) {
 	n := withFlags(t, "--port=0", "--v", "\"4\"", "--leader-elect", "--address=127.0.0.1")
 	deps := n.deps(t)
 	var flags []string
-	deps.Version = func(_ context.Context, _ configcheck.Binary, _ string, given ...string) (string, error) {
-		if len(given) == 0 {
-			return "Kubernetes v1.24.3", nil
-		}
-		flags = given
-		return "", &configcheck.FlagsError{Reason: "unknown flag: --port"}
+	deps.CheckProgram = func(_ context.Context, _ configcheck.Binary, _ string, c deploy.ProgramCheck) error {
+		flags = c.Args
+		return problem.WithHint(&configcheck.FlagsError{Reason: "unknown flag: --port"}, c.FlagsHint)
 	}
-	_, err := Run(t.Context(), deps, n.info(), Options{Preset: "binpack"})
+	_, err := Run(t.Context(), deps, n.info(), asks("", "binpack"))
 	if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "the scheduler refuses its flags: unknown flag: --port") ||
 		!strings.Contains(strings.Join(problem.Hints(err), " "), n.layout.Manifest) {
 		t.Errorf("got %v", err)
@@ -69,7 +67,7 @@ func TestReplaceRefusesFlagsThatChangeTheLease(t *testing.T) {
 		{[]string{"--leader_elect=False", "--leader-elect-resource-name=mine"}, ""},
 	} {
 		n := withFlags(t, c.flags...)
-		plan, err := DryRun(t.Context(), n.deps(t), n.info(), Options{Preset: "binpack"})
+		plan, err := DryRun(t.Context(), n.deps(t), n.info(), asks("", "binpack"))
 		switch {
 		case c.refused == "" && err != nil:
 			t.Errorf("%q: %v", c.flags, err)
@@ -106,7 +104,9 @@ func TestConvertFlags(t *testing.T) {
 func TestUpgradeChangesAFlagWithUnderscores(t *testing.T) {
 	t.Parallel()
 	n := withFlags(t, "--feature_gates=AllowInsecureBackendProxy=true,JobReadyPods=false")
-	plan, err := DryRun(t.Context(), n.deps(t), n.info(), Options{Preset: "default", FitGates: true})
+	o := asks("", "default")
+	o.FitGates = true
+	plan, err := DryRun(t.Context(), n.deps(t), n.info(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,10 +120,11 @@ func TestReplaceRefusesAProgramWithoutARelease(t *testing.T) {
 	t.Parallel()
 	n := newTestNode(t, "kubeadm")
 	deps := n.deps(t)
-	deps.Version = func(context.Context, configcheck.Binary, string, ...string) (string, error) {
-		return "Kubernetes v0.24.9", nil
+	deps.CheckProgram = func(_ context.Context, _ configcheck.Binary, _ string, c deploy.ProgramCheck) error {
+		_, err := c.Compare("Kubernetes v0.24.9", nil, "")
+		return err
 	}
-	_, err := DryRun(t.Context(), deps, n.info(), Options{Preset: "default"})
+	_, err := DryRun(t.Context(), deps, n.info(), asks("", "default"))
 	if !problem.IsInvalid(err) || errors.As(err, new(*configcheck.FlagsError)) ||
 		!strings.Contains(err.Error(), `--version prints "Kubernetes v0.24.9"`) {
 		t.Errorf("got %v", err)
@@ -137,7 +138,7 @@ func TestReplaceRefusesABackupInTheManifestDirectory(t *testing.T) {
 		n := newTestNode(t, layout)
 		n.write(t, n.layout.Manifest+".bak", n.original)
 		before := n.state(t)
-		_, err := n.run(t, Options{Preset: "binpack"})
+		_, err := n.run(t, asks("", "binpack"))
 		if !problem.IsInvalid(err) ||
 			!strings.Contains(err.Error(), n.layout.Manifest+".bak both define the pod kube-system/") {
 			t.Errorf("%s: got %v", layout, err)

@@ -30,7 +30,8 @@ func TestUpgradeLeavesOutFeatureGatesThatTheReleaseDoesNotHave(t *testing.T) {
 		"none":            {"JobReadyPods=false,Unknown=true", "JobReadyPods=false,Unknown=true", 0},
 	} {
 		n := withGates(t, c.gates)
-		o := Options{Preset: "default", StableFor: time.Millisecond, FitGates: true}
+		o := asks("", "default")
+		o.StableFor, o.FitGates = time.Millisecond, true
 		plan, err := DryRun(t.Context(), n.deps(t), n.info(), o)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -53,7 +54,9 @@ func TestUpgradeLeavesOutFeatureGatesThatTheReleaseDoesNotHave(t *testing.T) {
 func TestUpgradeRefusesAFeatureGateThatIsLockedToTheOtherValue(t *testing.T) {
 	t.Parallel()
 	n := withGates(t, "CSIStorageCapacity=false")
-	_, err := DryRun(t.Context(), n.deps(t), n.info(), Options{Preset: "default", FitGates: true})
+	o := asks("", "default")
+	o.FitGates = true
+	_, err := DryRun(t.Context(), n.deps(t), n.info(), o)
 	if !errors.As(err, new(*versions.Error)) || !strings.Contains(err.Error(), n.layout.Manifest) ||
 		!strings.Contains(err.Error(), "v1.24.3 locks it to true") {
 		t.Errorf("got %v", err)

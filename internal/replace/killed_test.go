@@ -18,17 +18,17 @@ import (
 // configuration, which kube.env names, on PMK.
 func byLayout(layout string) Options {
 	if layout == "pmk" {
-		return Options{Preset: "binpack"}
+		return asks("", "binpack")
 	}
-	return Options{Image: "localhost/new:v1"}
+	return asks("localhost/new:v1", "")
 }
 
 // verifiedBefore returns other options for a replacement that succeeds before.
 func verifiedBefore(layout string) Options {
 	if layout == "pmk" {
-		return Options{Preset: "spread"}
+		return asks("", "spread")
 	}
-	return Options{Image: "localhost/proven:v1"}
+	return asks("localhost/proven:v1", "")
 }
 
 // killedSteps are the steps after which a killed run leaves something behind.
@@ -147,7 +147,7 @@ func (n *testNode) killWithOtherFlags(t *testing.T, step string, kills int) {
 	o := byLayout(n.layout.Name)
 	n.kill(t, o, step)
 	if kills == 2 {
-		o.Preset = "throughput"
+		o.Request.Spec.Configuration.Preset = "throughput"
 		n.kill(t, o, "write configuration")
 	}
 }
@@ -158,7 +158,7 @@ func TestFailedRunWithOtherFlagsAfterKilledOnesRestoresThePreviousState(t *testi
 		func(t *testing.T, n *testNode, good state, step string, kills int) {
 			n.killWithOtherFlags(t, step, kills)
 			n.verifyError = errors.New("no pod was bound")
-			if _, err := n.run(t, Options{Preset: "capacity-ratio", Image: byLayout(n.layout.Name).Image}); !errors.Is(err,
+			if _, err := n.run(t, asks(byLayout(n.layout.Name).Image, "capacity-ratio")); !errors.Is(err,
 				n.verifyError) {
 				t.Fatalf("error %v", err)
 			}
@@ -294,11 +294,11 @@ func TestEditOfSettingsDuringARunIsKept(t *testing.T) {
 func TestRestoreKeepsAnEditOfSettingsBetweenReplacements(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTestNode(t, "pmk")
-		if _, err := n.run(t, Options{Preset: "spread"}); err != nil {
+		if _, err := n.run(t, asks("", "spread")); err != nil {
 			t.Fatal(err)
 		}
 		n.write(t, n.layout.EnvFile, n.read(t, n.layout.EnvFile)+"export NEW=1\n")
-		if _, err := n.run(t, Options{Preset: "binpack"}); err != nil {
+		if _, err := n.run(t, asks("", "binpack")); err != nil {
 			t.Fatal(err)
 		}
 		var edited *EditedError
@@ -314,11 +314,11 @@ func TestRestoreKeepsAnEditOfSettingsBetweenReplacements(t *testing.T) {
 func TestReplacedImageKeepsTheConfigurationThatSettingsName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTestNode(t, "pmk")
-		if _, err := n.run(t, Options{Preset: "spread"}); err != nil {
+		if _, err := n.run(t, asks("", "spread")); err != nil {
 			t.Fatal(err)
 		}
 		first := strings.TrimSpace(n.state(t).Configurations)
-		if _, err := n.run(t, Options{Preset: "binpack", Image: "localhost/new:v1"}); err != nil {
+		if _, err := n.run(t, asks("localhost/new:v1", "binpack")); err != nil {
 			t.Fatal(err)
 		}
 		got := n.state(t)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
@@ -149,7 +150,7 @@ func (p *planner) objects(rendered *profiles.Rendered) ([]*unstructured.Unstruct
 	if err != nil {
 		return nil, err
 	}
-	rules, notes, err := manifest.PluginRules(rendered, p.o.Rules, p.o.PluginRules)
+	rules, notes, err := manifest.PluginRules(rendered, pack.BundledRules(p.o.Packages), p.request.Spec.RBAC.Rules)
 	p.notes = append(p.notes, notes...)
 	if err != nil || len(rules) == 0 {
 		return objects, err

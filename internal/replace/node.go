@@ -35,7 +35,6 @@ type Node struct {
 	s        *session.Session
 	cfg      *rest.Config
 	podImage string
-	packages map[string]string
 }
 
 // NodeOptions are the flags for replace that are not about the scheduler.
@@ -91,34 +90,30 @@ func (n *Node) addPlugins(ctx context.Context, plugins []pack.Plugin) error {
 	if err != nil {
 		return err
 	}
-	if n.o.PluginRules == nil {
+	spec := &n.o.Request.Spec
+	if spec.RBAC.Rules == nil {
 		contents.Warn(n.s)
 	}
-	n.o.Plugins, n.o.Rules, n.packages = contents.Plugins, contents.Rules, contents.Packages
+	if contents.Recipe != nil {
+		contents.Recipe.Complete(spec)
+	}
+	n.o.Plugins, n.o.Packages = contents.Plugins, contents.Packages
 	return nil
 }
 
 // replacement returns the options to replace the default scheduler with. The caller sets Node,
 // Names, Timeout and StableFor.
 func replacement(sp *spec.Spec) (Options, error) {
-	o := Options{}
-	var err error
-	if o.Image, err = sp.Image(); err != nil {
-		return o, err
-	}
-	r, err := sp.Request()
+	r, image, err := sp.DefaultScheduler()
 	if err != nil {
-		return o, err
+		return Options{}, err
 	}
-	called, clients, err := deploy.CalledExtenders(r)
+	_, clients, err := deploy.CalledExtenders(r)
 	if err == nil && len(clients) > 0 {
 		err = problem.Invalidf("remove certFile and keyFile, or use a --config that names files on the node",
 			"the default scheduler is a static pod and cannot mount a client certificate for an extender")
 	}
-	o.Preset, o.Configuration, o.ConfigurationName = deploy.Configuration(r)
-	o.PluginRules, o.PolicyConfigMap, o.Extenders = r.Spec.RBAC.Rules, r.Spec.Configuration.PolicyConfigMap, called
-	o.RequireSignature = r.Spec.Image.RequireSignature
-	return o, err
+	return Options{Request: *r, Image: image}, err
 }
 
 // inspect connects and inspects the cluster.
@@ -154,11 +149,7 @@ func RestoreNode(ctx context.Context, s *session.Session, force bool) (*RestoreO
 
 // explainInterrupted adds to an error that an interrupted replacement may be its cause.
 func explainInterrupted(d Deps, err error) error {
-	list, e := staticpod.Backups(d.Files)
-	if e != nil {
-		return err
-	}
-	if b := staticpod.Current(list); b != nil && b.State == staticpod.Started {
+	if b, _ := staticpod.Current(d.Files); b != nil && b.State == staticpod.Started {
 		return problem.WithHint(err,
 			fmt.Sprintf(
 				"a replacement was interrupted at step %q; `pmk-sched restore` restores the original manifest, also while the "+
@@ -203,8 +194,7 @@ func newDeps(s *session.Session, cfg *rest.Config) (Deps, error) {
 		Binary: func(ctx context.Context, reference string, command []string, dir string) (configcheck.Binary, error) {
 			return pack.FindScheduler(ctx, s.CacheDir, reference, command, dir)
 		},
-		Signed:  pack.VerifySignature,
-		Version: configcheck.Version, Check: configcheck.Check,
+		Signed: pack.VerifySignature, CheckProgram: deploy.CheckProgram,
 		Verify: func(ctx context.Context, r *Plan, standby bool) error {
 			return verifyReplacement(ctx, s, cfg, r, standby)
 		},

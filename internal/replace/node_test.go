@@ -17,6 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -140,10 +141,10 @@ func (n *testNode) deps(t *testing.T) Deps {
 		Binary: func(context.Context, string, []string, string) (configcheck.Binary, error) {
 			return configcheck.Binary{Path: n.path("/program")}, nil
 		},
-		Version: func(context.Context, configcheck.Binary, string, ...string) (string, error) {
-			return "Kubernetes v1.24.3", nil
+		CheckProgram: func(_ context.Context, _ configcheck.Binary, _ string, c deploy.ProgramCheck) error {
+			_, err := c.Compare("Kubernetes v1.24.3", nil, "")
+			return err
 		},
-		Check:  func(context.Context, configcheck.Binary, string, configcheck.Request) error { return nil },
 		Verify: func(context.Context, *Plan, bool) error { return n.verifyError },
 		Holder: "a test", Now: time.Now, Warn: func(text string) { n.warnings = append(n.warnings, text) },
 		Note: func(string) {},
@@ -162,6 +163,13 @@ func (n *testNode) info() *inspect.Info {
 		Layout: n.layout.Name, Release: versions.Release{Major: 1, Minor: 24, Patch: 3},
 		ControlPlane: inspect.ControlPlane{Nodes: []inspect.ControlPlaneNode{{Name: "n1", KubeletVersion: "v1.24.3"}}},
 	}
+}
+
+// asks returns options for a request with an image and a preset; each may be empty.
+func asks(image, preset string) Options {
+	o := Options{Image: image}
+	o.Request.Spec.Image.Reference, o.Request.Spec.Configuration.Preset = image, preset
+	return o
 }
 
 // run replaces the default scheduler.

@@ -59,7 +59,7 @@ func OnNode(ctx context.Context, s *session.Session, request []byte, version str
 		return RestoreNode(ctx, s, r.Force)
 	}
 	n := &Node{s: s, o: r.Options}
-	n.o.Names, n.o.Rules = inspect.MachineNames(), pack.BundledRules(r.Packages)
+	n.o.Names = inspect.MachineNames()
 	if err := n.inspect(ctx); err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (r *nodeRequest) expect(reference string) error {
 // signed accepts the request's image, which was verified before the request was sent.
 func (r *nodeRequest) signed(_ context.Context, required pack.SignatureRequest) (string, error) {
 	reference := required.Reference
-	if required.Key != r.Options.RequireSignature || !strings.Contains(reference, "@") {
+	if required.Key != r.Options.Request.Spec.Image.RequireSignature || !strings.Contains(reference, "@") {
 		return "", problem.Invalidf("add --require-signature with the public key, or none",
 			"image %s must be signed, as the replacement of this node requires", reference)
 	}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
@@ -34,8 +35,8 @@ type Plan struct {
 	Layout inspect.Layout
 	// Image of the new scheduler.
 	Image string
-	// RequireSignature is the public key that must have signed the image, or empty.
-	RequireSignature string
+	// Record describes the replacement, to plan it again.
+	Record []byte
 	// ID identifies the replacement; the pod has it in an annotation.
 	ID string
 	// Configuration is the configuration that the new scheduler reads from ConfigFile on the node. The
@@ -67,8 +68,13 @@ type planner struct {
 	info            *inspect.Info
 	o               Options
 	notes, warnings []string
-	// key is the public key that must have signed the image, or empty.
-	key string
+	// request is the request in o, completed with the current replacement's.
+	request *v1alpha1.CustomScheduler
+	// originalConfig is the path in the container of the configuration that the original scheduler
+	// reads, or empty.
+	originalConfig string
+	// release of the image's program.
+	release versions.Release
 }
 
 func (p *planner) notef(format string, args ...any) {
@@ -89,6 +95,9 @@ func (p *planner) plan(ctx context.Context) (*Plan, error) {
 	}
 	s, err := p.inspect(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.complete(s); err != nil {
 		return nil, err
 	}
 	if p.o.FitGates {
@@ -115,8 +124,12 @@ func (p *planner) plan(ctx context.Context) (*Plan, error) {
 	if err := p.checkDiskSpace(s.layout); err != nil {
 		return nil, err
 	}
+	record, err := p.record()
+	if err != nil {
+		return nil, err
+	}
 	return &Plan{
-		Target: s.Target, Layout: s.layout, Image: image, RequireSignature: p.key, ID: c.id,
+		Target: s.Target, Layout: s.layout, Image: image, Record: record, ID: c.id,
 		Configuration: c.text, ConfigFile: c.file, ConfigHash: c.hash, ConfigMode: configMode(s, m.file.Data),
 		Old: s.file, New: m.file, Pinned: m.pinned, Env: m.env,
 		Objects: objects, Copies: c.copies, Before: s.seen, Notes: p.notes, Warnings: p.warnings,

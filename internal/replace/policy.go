@@ -30,41 +30,30 @@ const (
 // checkPolicyFlags refuses a manifest whose scheduler reads a Policy, which overrides every
 // configuration, or would read another Policy than the Policy to be written.
 func (p *planner) checkPolicyFlags(s *scheduler) error {
+	reads := p.request.Spec.Configuration.PolicyConfigMap
 	for _, name := range []string{policyFlag, policyFileFlag} {
 		value, given := staticpod.Flag(s.args, name)
-		if given && value != "" && !p.o.PolicyConfigMap {
+		if given && value != "" && !reads {
 			return problem.Invalidf(
 				"give that Policy with --policy-configmap and --config, remove the flag from the manifest, or run `pmk-sched "+
 					"restore` first if pmk-sched added it",
 				"the scheduler reads a Policy (--%s=%s), which overrides a configuration", name, value)
 		}
 	}
-	if legacy, _ := staticpod.Flag(s.args, policyLegacyFlag); p.o.PolicyConfigMap && legacy == "true" {
+	if legacy, _ := staticpod.Flag(s.args, policyLegacyFlag); reads && legacy == "true" {
 		return problem.Invalidf("remove it from the manifest", "with --%s the scheduler reads no Policy from a ConfigMap",
 			policyLegacyFlag)
 	}
-	if namespace, given := staticpod.Flag(s.args, policyNamespaceFlag); p.o.PolicyConfigMap && given &&
+	if namespace, given := staticpod.Flag(s.args, policyNamespaceFlag); reads && given &&
 		namespace != metav1.NamespaceSystem {
 		return problem.Invalidf("remove it from the manifest", "--%s of the scheduler: expected %s, got %s",
 			policyNamespaceFlag, metav1.NamespaceSystem, namespace)
 	}
-	return nil
-}
-
-// render renders the configuration, and the Policy if the user asks for one.
-func (p *planner) render(s *scheduler, r profiles.Request) (*profiles.Rendered, error) {
-	if err := p.checkPolicyFlags(s); err != nil {
-		return nil, err
-	}
-	if !p.o.PolicyConfigMap {
-		return profiles.Render(r)
-	}
-	if s.layout.EnvFile != "" {
+	if reads && s.layout.EnvFile != "" {
 		p.warnf("%s omits --%s when it rewrites the manifest, and the scheduler then reads no Policy", s.layout.Rewriter,
 			policyFlag)
 	}
-	r.Extenders = p.o.Extenders
-	return profiles.RenderPolicy(r)
+	return nil
 }
 
 // policyMap returns the ConfigMap with the Policy, or nil.

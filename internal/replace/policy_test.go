@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
@@ -41,16 +42,17 @@ func plannerOf(t *testing.T, args string, policy bool) (*planner, *scheduler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &planner{info: &inspect.Info{},
-			o: Options{PolicyConfigMap: policy, Extenders: []profiles.Extender{extender()}}},
+	request := &v1alpha1.CustomScheduler{}
+	request.Spec.Configuration.PolicyConfigMap = policy
+	return &planner{info: &inspect.Info{}, request: request},
 		&scheduler{layout: inspect.Layout{Manifest: "/m.yaml"}, args: found, manifest: parsed, container: container}
 }
 
 func TestDefaultSchedulerOf122ReadsPolicy(t *testing.T) {
 	p, s := plannerOf(t, "    - --v=2\n", true)
-	rendered, err := p.render(s, profiles.Request{
+	rendered, err := profiles.RenderPolicy(profiles.Request{
 		Release: versions.Release{Major: 1, Minor: 22, Patch: 2}, SchedulerName: corev1.DefaultSchedulerName,
-		Kubeconfig: "/etc/kubernetes/scheduler.conf",
+		Kubeconfig: "/etc/kubernetes/scheduler.conf", Policy: true, Extenders: []profiles.Extender{extender()},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func TestCheckedProgramIsThatOfTheCommand(t *testing.T) {
 				image, command = i, words
 				return configcheck.Binary{Path: n.path("/program"), Missing: c.missing}, nil
 			}
-			plan, err := DryRun(t.Context(), deps, n.info(), Options{Image: c.image, Preset: "binpack"})
+			plan, err := DryRun(t.Context(), deps, n.info(), asks(c.image, "binpack"))
 			if diff := cmp.Diff(c.want, command); diff != "" {
 				t.Errorf("command of image %s (-want +got):\n%s", image, diff)
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
@@ -46,9 +47,8 @@ type Deps struct {
 	// dir. command lists the programs that the container's command names: wrappers, then the
 	// scheduler.
 	Binary func(ctx context.Context, image string, command []string, dir string) (configcheck.Binary, error)
-	// Version and Check run the binary, like the functions in package configcheck.
-	Version func(ctx context.Context, binary configcheck.Binary, dir string, flags ...string) (string, error)
-	Check   func(ctx context.Context, binary configcheck.Binary, dir string, request configcheck.Request) error
+	// CheckProgram has the binary check its flags and the configuration, like [deploy.CheckProgram].
+	CheckProgram func(ctx context.Context, binary configcheck.Binary, dir string, c deploy.ProgramCheck) error
 	// Verify proves that the plan's scheduler schedules a pod that names no scheduler. standby reports
 	// that another node's scheduler leads.
 	Verify func(ctx context.Context, plan *Plan, standby bool) error

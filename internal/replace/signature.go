@@ -9,7 +9,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
-	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -17,23 +16,19 @@ import (
 // name with its digest. Without a key in the options it is the key of the former replacement, whose
 // image was verified then.
 func (p *planner) requireSignature(ctx context.Context, image string) (string, error) {
-	list, err := staticpod.Backups(p.Files)
+	former, recorded, err := requiredKey(p.Files)
 	if err != nil {
 		return "", err
 	}
-	former := staticpod.Current(list)
-	recorded := ""
-	if former != nil {
-		recorded = former.RequireSignature
-	}
-	var warning string
-	if p.key, warning = deploy.KeepKey(p.o.RequireSignature, recorded); warning != "" {
+	key, warning := deploy.KeepKey(p.request.Spec.Image.RequireSignature, recorded)
+	if warning != "" {
 		p.warnf("%s", warning)
 	}
-	if p.key == "" || p.key == recorded && image == former.Image {
+	p.request.Spec.Image.RequireSignature = key
+	if key == "" || key == recorded && image == former.Image {
 		return image, nil
 	}
-	pinned, err := p.Signed(ctx, signatureOf(image, p.key, p.info.Release))
+	pinned, err := p.Signed(ctx, signatureOf(image, key, p.info.Release))
 	if err != nil {
 		return "", err
 	}
@@ -51,20 +46,17 @@ func signatureOf(image, key string, server versions.Release) pack.SignatureReque
 // signedForNode verifies that the key that this node's replacement requires, if any, signed an
 // extender's image, and returns the image's name with the digest.
 func (n *Node) signedForNode(ctx context.Context, image string) (string, error) {
-	list, err := staticpod.Backups(n.deps.Files)
-	if err != nil {
-		return "", err
+	_, key, err := requiredKey(n.deps.Files)
+	if err != nil || key == "" {
+		return image, err
 	}
-	if former := staticpod.Current(list); former != nil && former.RequireSignature != "" {
-		return n.deps.Signed(ctx, pack.SignatureRequest{Reference: image, Key: former.RequireSignature})
-	}
-	return image, nil
+	return n.deps.Signed(ctx, pack.SignatureRequest{Reference: image, Key: key})
 }
 
 // verifyForNodes verifies the images' signatures for a run through all nodes, whose pods may not
 // reach the registry, and adds the digests to their names.
 func (n *Node) verifyForNodes(ctx context.Context) (err error) {
-	key, _ := deploy.KeepKey(n.o.RequireSignature, "")
+	key, _ := deploy.KeepKey(n.o.Request.Spec.Image.RequireSignature, "")
 	switch {
 	case key == "":
 		return nil

@@ -2,6 +2,7 @@ package replace
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
-	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 // signedBy verifies images of a registry, which the key with the given text signed.
@@ -28,6 +28,19 @@ func signedBy(signer string, asked *[]string) func(context.Context, pack.Signatu
 	}
 }
 
+// Public keys, to which only their prefix matters.
+const keyA, keyB = "-----BEGIN A", "-----BEGIN B"
+
+// keyIn returns the required key in a record.
+func keyIn(t *testing.T, text []byte) string {
+	t.Helper()
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r.Request.Spec.Image.RequireSignature
+}
+
 func TestRequiredKeyIsRecordedAndKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -39,18 +52,19 @@ func TestRequiredKeyIsRecordedAndKept(t *testing.T) {
 			recorded                 string
 			verified                 int
 		}{
-			{"not signed", "localhost/s:v1.24.3", "a", "b", true, "", 1},
-			{"signed", "localhost/s:v1.24.3", "a", "a", false, "a", 1},
-			{"again without the flag", "localhost/s:v1.24.3", "", "a", false, "a", 1},
-			{"another image that is not signed", "localhost/s:v1.24.3-2", "", "b", true, "a", 1},
-			{"the configuration only", "", "", "b", false, "a", 0},
-			{"another key", "", "b", "b", false, "b", 1},
-			{"lifted", "localhost/s:v1.24.3-2", v1alpha1.NoSignature, "a", false, "", 0},
+			{"not signed", "localhost/s:v1.24.3", keyA, keyB, true, "", 1},
+			{"signed", "localhost/s:v1.24.3", keyA, keyA, false, keyA, 1},
+			{"again without the flag", "localhost/s:v1.24.3", "", keyA, false, keyA, 1},
+			{"another image that is not signed", "localhost/s:v1.24.3-2", "", keyB, true, keyA, 1},
+			{"the configuration only", "", "", keyB, false, keyA, 0},
+			{"another key", "", keyB, keyB, false, keyB, 1},
+			{"lifted", "localhost/s:v1.24.3-2", v1alpha1.NoSignature, keyA, false, "", 0},
 		} {
 			asked = nil
 			deps := n.deps(t)
 			deps.Signed = signedBy(c.signer, &asked)
-			o := Options{Image: c.image, Preset: "default", RequireSignature: c.key, StableFor: time.Millisecond}
+			o := asks(c.image, "default")
+			o.Request.Spec.Image.RequireSignature, o.StableFor = c.key, time.Millisecond
 			plan, err := DryRun(t.Context(), deps, n.info(), o)
 			if c.refused != (err != nil) || len(asked) != c.verified {
 				t.Fatalf("%s: %v, asked about %q", c.name, err, asked)
@@ -58,8 +72,8 @@ func TestRequiredKeyIsRecordedAndKept(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			if plan.RequireSignature != c.recorded || c.recorded != "" && !strings.Contains(plan.Image, "@sha256:") {
-				t.Errorf("%s: the key is %q, want %q; the image is %s", c.name, plan.RequireSignature, c.recorded, plan.Image)
+			if key := keyIn(t, plan.Record); key != c.recorded || c.recorded != "" && !strings.Contains(plan.Image, "@sha256:") {
+				t.Errorf("%s: the key is %q, want %q; the image is %s", c.name, key, c.recorded, plan.Image)
 			}
 			if c.key == "" || c.recorded == "" {
 				continue // to record nothing new takes as long
@@ -67,12 +81,8 @@ func TestRequiredKeyIsRecordedAndKept(t *testing.T) {
 			if _, err := Run(t.Context(), deps, n.info(), o); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			list, err := staticpod.Backups(deps.Files)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if b := staticpod.Current(list); b == nil || b.RequireSignature != c.recorded {
-				t.Errorf("%s: the key %q is not recorded", c.name, c.recorded)
+			if _, key, err := requiredKey(deps.Files); err != nil || key != c.recorded {
+				t.Errorf("%s: the recorded key is %q, want %q: %v", c.name, key, c.recorded, err)
 			}
 			time.Sleep(time.Second) // backups are named by time
 		}
@@ -93,7 +103,7 @@ func TestImageOfThePodsOnNodesMustBeSigned(t *testing.T) {
 	} {
 		var asked []string
 		n := &Node{podImage: "r/pmk-sched:v1", info: newTestNode(t, "kubeadm").info()}
-		n.o.Image, n.o.RequireSignature = "r/kube-scheduler:v1", c.key
+		n.o.Image, n.o.Request.Spec.Image.RequireSignature = "r/kube-scheduler:v1", c.key
 		n.deps.Signed = signedBy(c.signer, &asked)
 		if err := n.verifyForNodes(t.Context()); c.refused != (err != nil) || len(asked) != c.asked {
 			t.Errorf("%s: got %v, asked about %q", name, err, asked)

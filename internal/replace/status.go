@@ -189,15 +189,19 @@ func (d Deps) nodes(ctx context.Context, s *Status) error {
 	return nil
 }
 
+// changes describes the files that differ.
+func (h *HereStatus) changes() (list []string) {
+	for _, d := range h.Drift {
+		list = append(list, d.Path+": "+d.What)
+	}
+	return list
+}
+
 // here compares this node's files with the files that pmk-sched wrote.
 func (d Deps) here() (*HereStatus, error) {
-	list, err := staticpod.Backups(d.Files)
-	if err != nil {
-		return nil, err
-	}
-	b := staticpod.Current(list)
+	b, err := staticpod.Current(d.Files)
 	if b == nil {
-		return nil, nil
+		return nil, err
 	}
 	h := &HereStatus{Node: b.Node, State: b.State, Image: b.Image, Since: b.Updated, Backup: b.Dir()}
 	if b.State == staticpod.Started {

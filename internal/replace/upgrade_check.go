@@ -116,9 +116,7 @@ func describeNode(n NodeStatus, here *HereStatus, info *inspect.Info) NodeUpgrad
 		u.Due = release.Compare(info.Release) != 0
 	}
 	if here != nil {
-		for _, d := range here.Drift {
-			u.Drift = append(u.Drift, d.Path+": "+d.What)
-		}
+		u.Drift = here.changes()
 		if here.State == staticpod.Started {
 			u.Drift = append(u.Drift, "the replacement stopped at step "+here.Step)
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -31,7 +30,7 @@ type Deployment struct {
 	For []SchedulerRef
 	// Then, if set, makes this node's default scheduler call it, after the others are proven to call
 	// it. It undoes its changes when it fails, and returns [steps.ErrUndo] if it cannot.
-	Then func(ctx context.Context, w manifest.Wiring) error
+	Then func(ctx context.Context, entry v1alpha1.Extender) error
 	deploy.RunOptions
 	// except is a scheduler that is deployed with the extender, and not wired here.
 	except SchedulerRef
@@ -205,11 +204,7 @@ func (e *extenderRun) then(ctx context.Context) error {
 	for _, node := range e.x.Options.Nodes {
 		e.out.Schedulers = append(e.out.Schedulers, "the default scheduler of node "+node)
 	}
-	w, err := deploy.WiringOf(e.entry)
-	if err != nil {
-		return err
-	}
-	return e.x.Then(ctx, w)
+	return e.x.Then(ctx, e.entry)
 }
 
 // rewire deploys each scheduler with the extender, unless it is up to date.

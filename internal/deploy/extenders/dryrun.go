@@ -9,22 +9,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// Plan returns the plans that Deploy runs, and how the default scheduler calls the extender: the
-// extender's plan, unless it is a sidecar, and each scheduler's plan. The address of a Service that
-// does not exist yet is its name. Without d.Cluster no cluster is asked.
-func Plan(ctx context.Context, d deploy.Deps, x Deployment) (plans []*deploy.Plan, w manifest.Wiring, err error) {
+// Plan returns the plans that Deploy runs: the extender's plan, unless it is a sidecar, and each
+// scheduler's plan. entry is the extender for the default scheduler's request. The address of a
+// Service that does not exist yet is its name. Without d.Cluster no cluster is asked.
+func Plan(ctx context.Context, d deploy.Deps, x Deployment) (plans []*deploy.Plan, entry v1alpha1.Extender, err error) {
 	run, err := newRun(d, x)
 	if err != nil {
-		return nil, w, err
+		return nil, entry, err
 	}
-	if plans, err = run.plans(ctx); err != nil {
-		return nil, w, err
-	}
-	w, err = deploy.WiringOf(run.entry)
-	return plans, w, err
+	plans, err = run.plans(ctx)
+	return plans, run.entry, err
 }
 
 // plans plans everything that the run's steps deploy.

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
@@ -20,10 +18,10 @@ import (
 // UninstallOptions describe the extender to uninstall.
 type UninstallOptions struct {
 	Name, Namespace string
-	// Node is this node's name. LeaveDefault removes the extender at the given addresses from its
-	// default scheduler. Both are required only if that scheduler calls the extender.
+	// Node is this node's name. LeaveDefault removes the extender from its default scheduler. Both are
+	// required only if that scheduler calls the extender.
 	Node         string
-	LeaveDefault func(ctx context.Context, addresses []string) error
+	LeaveDefault func(ctx context.Context) error
 	// RunOptions for each scheduler that calls the extender. Timeout, if it is set, also limits the
 	// time to remove the extender.
 	deploy.RunOptions
@@ -51,7 +49,7 @@ func Uninstall(ctx context.Context, d deploy.Deps, x UninstallOptions) (apply.Ch
 		return changes, fmt.Errorf("uninstall extender %s: %w", x.Name, err)
 	}
 	if nodes := NodesCalling(owned); len(nodes) > 0 {
-		left, err := x.leaveDefault(ctx, nodes, owned)
+		left, err := x.leaveDefault(ctx, nodes)
 		if err != nil {
 			return changes, fmt.Errorf("uninstall extender %s: %w", x.Name, err)
 		}
@@ -102,8 +100,7 @@ func sortedRefs(m map[SchedulerRef]v1alpha1.Extender) []SchedulerRef {
 
 // leaveDefault removes the extender from this node's default scheduler, and returns the nodes whose
 // default scheduler still calls it.
-func (x UninstallOptions) leaveDefault(ctx context.Context, nodes []string,
-	owned []*unstructured.Unstructured) ([]string, error) {
+func (x UninstallOptions) leaveDefault(ctx context.Context, nodes []string) ([]string, error) {
 	left := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return n == x.Node })
 	if len(left) == len(nodes) {
 		return left, nil
@@ -112,13 +109,7 @@ func (x UninstallOptions) leaveDefault(ctx context.Context, nodes []string,
 		return nil, problem.Invalidf("run the command on that node, as root", "the default scheduler of node %s calls it",
 			x.Node)
 	}
-	var at []string
-	for _, o := range owned {
-		if ip, _, _ := unstructured.NestedString(o.Object, "spec", "clusterIP"); o.GetKind() == "Service" {
-			at = append(at, "https://"+bracketed(ip), "https://"+manifest.ExtenderHost(x.Name, x.Namespace))
-		}
-	}
-	return left, x.LeaveDefault(ctx, at)
+	return left, x.LeaveDefault(ctx)
 }
 
 // stillCalled records the remaining nodes, and returns the error that lists them.

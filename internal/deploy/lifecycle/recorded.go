@@ -13,8 +13,8 @@ import (
 // name. It returns an error unless the user agrees. If it is nil, both are refused.
 type Confirm func(context.Context, *pack.Unconfirmed) error
 
-// settle sets a field in a request to nil if the user confirms it.
-func (ask Confirm) settle(ctx context.Context, field **pack.Unconfirmed) error {
+// Settle sets a field in a request to nil if the user confirms it.
+func (ask Confirm) Settle(ctx context.Context, field **pack.Unconfirmed) error {
 	switch {
 	case *field == nil:
 		return nil
@@ -28,15 +28,13 @@ func (ask Confirm) settle(ctx context.Context, field **pack.Unconfirmed) error {
 	return nil
 }
 
-// deployed returns the record of the scheduler, and how this machine built its image, if it did.
-func (u *upgradeRun) deployed(ctx context.Context, credentials string) (deploy.Installed, error) {
-	before := *u.installed
-	contents, err := pack.ReadPlugins(ctx, u.Session, before.Image, before.Release, nil)
-	if err != nil {
-		return before, err
+// addRecipe adds to a record how this machine built the image, if it did.
+func addRecipe(ctx context.Context, s *session.Session, before *deploy.Installed) error {
+	contents, err := pack.ReadPlugins(ctx, s, before.Image, before.Release, nil)
+	if err == nil {
+		before.Built = contents.Recipe
 	}
-	before.Credentials, before.Built = credentials, contents.Recipe
-	return before, nil
+	return err
 }
 
 // DeployedScheduler returns the scheduler that is deployed with the spec's name, to run it on this
@@ -53,11 +51,10 @@ func DeployedScheduler(
 		return r, err
 	}
 	release := u.installed.Release
-	before, err := u.deployed(ctx, u.installed.Credentials)
-	if err != nil {
+	if err := addRecipe(ctx, s, u.installed); err != nil {
 		return r, err
 	}
-	again, err := sp.Again(before, release.String(), release.Rules().Policy)
+	again, err := sp.Again(*u.installed, release.String(), release.Rules().Policy)
 	if err != nil {
 		return r, err
 	}
@@ -65,5 +62,5 @@ func DeployedScheduler(
 		return r, err
 	}
 	r.Deployed = append(r.Deployed, u.installed.Added...)
-	return r, confirm.settle(ctx, &r.Unconfirmed)
+	return r, confirm.Settle(ctx, &r.Unconfirmed)
 }

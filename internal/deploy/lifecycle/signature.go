@@ -100,9 +100,9 @@ func (r *request) leaveSignature() error {
 	return err
 }
 
-// UnsignedBuildError returns the error for an upgrade that would build an image without a signature
+// unsignedBuildError returns the error for an upgrade that would build an image without a signature
 // although one is required.
-func UnsignedBuildError(image, release string) error {
+func unsignedBuildError(image, release string) error {
 	return problem.Invalidf(fmt.Sprintf("sign it with `pmk-sched build --branch %s --tag %s --push --sign-key KEY`, "+
 		"with the plugins of the scheduler, and add --image %s", release, image, image),
 		"the image must be signed, and upgrade would build it without a signature")

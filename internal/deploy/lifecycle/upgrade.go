@@ -152,40 +152,47 @@ func (u *upgradeRun) plan(ctx context.Context) error {
 }
 
 // describeAgain sets the spec and the request to build its image.
-func (u *upgradeRun) describeAgain(ctx context.Context) error {
-	rules, err := versions.Select(u.target)
-	if err != nil {
-		return err
-	}
-	before, err := u.deployed(ctx, u.credentials())
-	if err != nil {
-		return err
-	}
-	again, err := u.o.Spec.Again(before, u.report.Target, rules.Policy)
-	if err == nil {
-		again, u.gates, err = again.FitGates(u.target)
-	}
-	own := err == nil && again.UsesOwnImage() && u.installed.Request.Spec.UsesOwnImage()
-	if err != nil || own || u.o.Spec.GivenImage() != "" {
-		u.again = again
-		return err
-	}
-	if u.again, err = again.WithTarget(u.installed.Image, u.report.Release, u.report.Target); err != nil {
-		return err
-	}
-	build := spec.BuildFlags{}
-	u.o.Place(&build, u.again.GivenImage())
-	if u.again.RequiresSignature(u.installed.Request.Spec.Image.RequireSignature) {
-		return UnsignedBuildError(build.Tag, u.report.Target)
-	}
-	request, err := u.again.Build(build)
-	u.build = &request
+func (u *upgradeRun) describeAgain(ctx context.Context) (err error) {
+	before := *u.installed
+	before.Credentials = u.credentials()
+	u.again, u.build, u.gates, err = u.o.Again(ctx, u.Session, before, u.target)
 	return err
 }
 
-// Place sets the base for the image that is built, and its destination: an image without a registry
+// Again returns the spec that deploys a scheduler at another release, the request to build its
+// image, which is nil if the image exists, and notes about feature gates that are left out.
+func (o UpgradeOptions) Again(
+	ctx context.Context, s *session.Session, before deploy.Installed, target versions.Release,
+) (again *spec.Spec, build *pack.Request, gates []string, err error) {
+	rules, err := versions.Select(target)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := addRecipe(ctx, s, &before); err != nil {
+		return nil, nil, nil, err
+	}
+	if again, err = o.Spec.Again(before, target.String(), rules.Policy); err == nil {
+		again, gates, err = again.FitGates(target)
+	}
+	own := err == nil && again.UsesOwnImage() && before.Request.Spec.UsesOwnImage()
+	if err != nil || own || o.Spec.GivenImage() != "" || before.Release == target {
+		return again, nil, gates, err
+	}
+	if again, err = again.WithTarget(before.Image, before.Release.String(), target.String()); err != nil {
+		return nil, nil, nil, err
+	}
+	flags := spec.BuildFlags{}
+	o.place(&flags, again.GivenImage())
+	if again.RequiresSignature(before.Request.Spec.Image.RequireSignature) {
+		return nil, nil, nil, unsignedBuildError(flags.Tag, target.String())
+	}
+	request, err := again.Build(flags)
+	return again, &request, gates, err
+}
+
+// place sets the base for the image that is built, and its destination: an image without a registry
 // goes to this machine's containerd.
-func (o UpgradeOptions) Place(build *spec.BuildFlags, name string) {
+func (o UpgradeOptions) place(build *spec.BuildFlags, name string) {
 	build.Tag = name
 	if image.IsLocal(name) {
 		build.Load = []string{"containerd"}
@@ -269,7 +276,7 @@ func (u *upgradeRun) planConfirmed(ctx context.Context) error {
 		return err
 	}
 	if u.build != nil {
-		if err := u.o.Confirm.settle(ctx, &u.build.Unconfirmed); err != nil {
+		if err := u.o.Confirm.Settle(ctx, &u.build.Unconfirmed); err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,7 @@ func TestUpgradeBuildsNothingUnderANameOfTheClusterWithoutConfirmation(t *testin
 			if _, err := pack.Run(t.Context(), *u.build, u.Session); err == nil || !problem.IsInvalid(err) {
 				t.Errorf("after the answer no: %v", err)
 			}
-			if err := Confirm(func(context.Context, *pack.Unconfirmed) error { return nil }).settle(t.Context(),
+			if err := Confirm(func(context.Context, *pack.Unconfirmed) error { return nil }).Settle(t.Context(),
 				&u.build.Unconfirmed); err != nil || u.build.Unconfirmed != nil {
 				t.Errorf("after the answer yes: %v", err)
 			}

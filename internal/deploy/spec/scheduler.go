@@ -27,14 +27,30 @@ func (s *Spec) Scheduler() (*v1alpha1.CustomScheduler, deploy.Facts, error) {
 	if err := deploy.Validate(s.request, facts); err != nil {
 		return nil, facts, err
 	}
+	r, err := s.complete()
+	return r, facts, err
+}
+
+// DefaultScheduler returns the request to replace the default scheduler, with the contents of its
+// files, and the image, which is empty if the request names none.
+func (s *Spec) DefaultScheduler() (r *v1alpha1.CustomScheduler, image string, err error) {
+	if image, err = s.Image(); err != nil {
+		return nil, "", err
+	}
+	r, err = s.complete()
+	return r, image, err
+}
+
+// complete returns the request with the contents of its files and plugins.
+func (s *Spec) complete() (*v1alpha1.CustomScheduler, error) {
 	r, err := s.Request()
 	if err != nil {
-		return nil, facts, err
+		return nil, err
 	}
 	if _, _, err := deploy.CalledExtenders(r); err != nil {
-		return nil, facts, err
+		return nil, err
 	}
-	return r, facts, archive(r.Spec.Source.Plugins)
+	return r, archive(r.Spec.Source.Plugins)
 }
 
 // Image returns the requested image's name, or the image that build makes from the document:

@@ -21,6 +21,9 @@ const StateDir = "/var/lib/pmk-sched"
 // backupsDir holds one directory per backup, named by time.
 const backupsDir = StateDir + "/backups"
 
+// recordName is the name of the file with [Content.Record] in a backup's directory.
+const recordName = "record.json"
+
 // State is a replacement's state.
 type State string
 
@@ -66,10 +69,9 @@ type Backup struct {
 	// Image and Replacement are the requested values.
 	Image       string `json:"image"`
 	Replacement string `json:"replacement"`
-	// RequireSignature is the public key, in PEM, that must have signed the image.
+	// RequireSignature is the public key, in PEM, that must have signed the image, in a backup without
+	// a record.
 	RequireSignature string `json:"requireSignature,omitempty"`
-	// For is the purpose of a replacement that serves only one, such as an extender.
-	For string `json:"for,omitempty"`
 	// Rules is set if a ClusterRole for plugins was applied.
 	Rules bool `json:"rules"`
 	// ConfigDir and ConfigFile are the paths to which the configuration was written.
@@ -129,6 +131,9 @@ type Content struct {
 	Copies []*File
 	// Written holds the new content for each of Backup.Files.
 	Written [][]byte
+	// Record describes the replacement, to plan it again. It is not in the journal, which restores
+	// the node whatever the record has.
+	Record []byte
 }
 
 // Create writes a backup. The journal is written last, so that a directory with a journal is
@@ -157,7 +162,8 @@ func (b *Backup) Create(files Files, now time.Time, content Content) error {
 			return err
 		}
 	}
-	if err := b.keep("", "README", []byte(b.readme())); err != nil {
+	err := errors.Join(b.keep("", recordName, content.Record), b.keep("", "README", []byte(b.readme())))
+	if err != nil {
 		return err
 	}
 	return b.Note("back up", Started)
@@ -220,6 +226,15 @@ func (b *Backup) Load(s *Saved, copy string) (*File, error) {
 		return nil, problem.Errorf("inspect the directory "+b.Dir(), "read %s: its hash differs from the journal", at)
 	}
 	return &File{Data: data, Mode: s.Mode, UID: s.UID, GID: s.GID}, nil
+}
+
+// Record returns [Content.Record]. Backups of older versions have none.
+func (b *Backup) Record() ([]byte, error) {
+	data, err := os.ReadFile(filepath.Join(b.dir, recordName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, problem.NodeFile("read", path.Join(b.Dir(), recordName), err)
 }
 
 // Backups returns a node's backups, the newest first. It skips directories without a journal: their

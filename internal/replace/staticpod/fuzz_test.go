@@ -81,6 +81,8 @@ func FuzzJournal(f *testing.F) {
 			}
 			b.readme()
 		}
-		Current(list)
+		if b, err := Current(files); err != nil {
+			t.Fatalf("got %v, %v", b, err)
+		}
 	})
 }

@@ -305,9 +305,8 @@ func TestBackupsSkipsDirectoryWithoutJournal(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, backupsDir, "20260101T000000Z", "original"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	list, err := Backups(files)
-	if err != nil || Current(list) != nil {
-		t.Errorf("got %v, %v", list, err)
+	if b, err := Current(files); err != nil || b != nil {
+		t.Errorf("got %v, %v", b, err)
 	}
 }
 

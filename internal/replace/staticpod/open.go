@@ -22,12 +22,13 @@ func Open(list []*Backup) []*Backup {
 	return open
 }
 
-// Current returns the newest open backup, or nil if no backup is open.
-func Current(list []*Backup) *Backup {
+// Current returns a node's newest open backup, or nil if no backup is open.
+func Current(files Files) (*Backup, error) {
+	list, err := Backups(files)
 	if open := Open(list); len(open) > 0 {
-		return open[0]
+		return open[0], err
 	}
-	return nil
+	return nil, err
 }
 
 // Knows reports whether one of the backups has a file's content, other than as its original.

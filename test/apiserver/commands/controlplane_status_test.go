@@ -17,10 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // nodeFindings returns the findings of `status` about nodes as "code node", and fails the test
@@ -154,7 +156,24 @@ func testStatusOfNodeFiles(t *testing.T, pmkSched func(...string) run.Result) {
 		t.Fatal(err)
 	}
 	expect("replaced")
-	upgrade().Fails(t, 2, "how image "+replacedImage+" was built is unknown on this machine",
+	upgrade().Fails(t, 2, "the replacement of the default scheduler of node "+node+" does not record its request",
+		"`pmk-sched replace`")
+	record := func(release string) {
+		t.Helper()
+		parsed, err := versions.Parse(release)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := v1alpha1.CustomScheduler{}
+		request.Spec.Image.Reference, request.Spec.Image.RequireSignature = replacedImage, "-----BEGIN PUBLIC KEY-----"
+		text, err := json.Marshal(map[string]any{"request": request, "release": parsed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(b.Dir()+"/record.json", string(text))
+	}
+	record("v1.23.17")
+	upgrade().Fails(t, 2, "the image must be signed, and upgrade would build it without a signature",
 		"--branch v1.24.3 --tag registry.example.com/my-scheduler:v1.24.3")
 
 	write(manifest, replacedManifest+"    command: [kube-scheduler, --v=3]\n")
@@ -165,9 +184,6 @@ func testStatusOfNodeFiles(t *testing.T, pmkSched func(...string) run.Result) {
 	expect("configuration edited", "node-files-drift "+node).Prints(t, "the configuration was edited")
 	write(config, configuration)
 	expect("configuration restored")
-	b.Image = "registry.example.com/my-scheduler:" + apiserver.Release
-	if err := b.Note("verify", staticpod.Replaced); err != nil {
-		t.Fatal(err)
-	}
+	record(apiserver.Release)
 	upgrade().OK(t).Prints(t, "the default scheduler of node "+node+" is up to date: "+apiserver.Release)
 }

@@ -13,10 +13,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
 // names of the schedulers that call the extender.
@@ -31,7 +31,7 @@ func (w *world) wiredThenFailing(t *testing.T, failed func()) extenders.Deployme
 	}
 	x := w.deployment(t, w.options("ext"), names...)
 	x.Options.Nodes = []string{"a-node"}
-	x.Then = func(context.Context, manifest.Wiring) error {
+	x.Then = func(context.Context, v1alpha1.Extender) error {
 		for _, name := range names {
 			if !w.callsExtender(t, name) {
 				t.Errorf("scheduler %s does not call the extender", name)
@@ -105,7 +105,7 @@ func TestUndoKeepsAnExtenderThatASchedulerStillCalls(t *testing.T) {
 	w.client.wait = nil
 	if _, err := extenders.Uninstall(t.Context(), w.deps,
 		extenders.UninstallOptions{Name: "ext", Namespace: w.ns, Node: "a-node",
-			LeaveDefault: func(context.Context, []string) error { return nil }}); err != nil {
+			LeaveDefault: func(context.Context) error { return nil }}); err != nil {
 		t.Fatal(err)
 	}
 	if left := w.state(t, "ext"); len(left) > 0 {
@@ -118,7 +118,7 @@ func TestUndoKeepsAnExtenderThatTheDefaultSchedulerMayStillCall(t *testing.T) {
 	w := newWorld(t)
 	x := w.deployment(t, w.options("ext"))
 	x.Options.Nodes = []string{"a-node"}
-	x.Then = func(context.Context, manifest.Wiring) error { return fmt.Errorf("%w: no such file", steps.ErrUndo) }
+	x.Then = func(context.Context, v1alpha1.Extender) error { return fmt.Errorf("%w: no such file", steps.ErrUndo) }
 	_, err := extenders.Deploy(t.Context(), w.deps, x)
 	if err == nil || len(w.state(t, "ext")) == 0 {
 		t.Errorf("the extender is removed under the default scheduler: %v", err)
