@@ -70,7 +70,8 @@ func migrate(c *cli.Context, u *ui) error {
 	case c.Bool("apply"):
 		return m.takeOver(c, u)
 	}
-	if file := c.String("to-file"); file != "" {
+	file, next := c.String("to-file"), "write it with --to-file pmk-sched.yaml, or deploy it with --apply"
+	if file != "" {
 		text, err := yaml.Marshal(m.found.Request)
 		if err == nil {
 			err = safeio.WriteFile(c.Context, file, 0o644, func(f *os.File) error { _, err := f.Write(text); return err })
@@ -78,11 +79,14 @@ func migrate(c *cli.Context, u *ui) error {
 		if err != nil {
 			return err
 		}
-		u.Say("wrote %s; next: `pmk-sched deploy -f %s --dry-run`", file, file)
-	} else {
-		u.Say("next: write it with --to-file pmk-sched.yaml, or deploy it with --apply")
+		u.Say("wrote %s", file)
+		next = "`pmk-sched deploy -f " + file + " --dry-run`"
 	}
-	return u.Data(c.String("output"), m.found, itemTable(m.found.Items))
+	if err := u.Data(c.String("output"), m.found, itemTable(m.found.Items)); err != nil {
+		return err
+	}
+	u.Next("%s", next)
+	return nil
 }
 
 // readMigration reads the scheduler from --file or --live.
@@ -114,11 +118,14 @@ func (m migration) takeOver(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
+	if err := u.Data(c.String("output"), outcome, outcome.Changes.String()); err != nil {
+		return err
+	}
 	u.Say("scheduler %s is deployed (revision %d) and schedules", plan.Name, outcome.Revision)
 	if _, err := os.Stat(backup); err == nil {
 		u.Say("back: `pmk-sched migrate --back -f %s`", backup)
 	}
-	return u.Data(c.String("output"), outcome, outcome.Changes.String())
+	return nil
 }
 
 func (m migration) giveBack(c *cli.Context, u *ui) error {
