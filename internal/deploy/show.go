@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -102,12 +103,59 @@ func compare(ctx context.Context, plan *Plan, installed []*unstructured.Unstruct
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with the cluster: %w", plan.Name, err)
 	}
+	if err := compareContents(changes, plan.Objects, installed); err != nil {
+		return nil, err
+	}
 	for _, o := range without(parts(installed), plan.Objects) {
 		if !isConfiguration(o) {
 			changes = append(changes, apply.Change{Object: objectName(o), Action: apply.Deleted})
 		}
 	}
 	return changes, nil
+}
+
+// compareContents replaces the diffs of ConfigMaps, whose names change with their contents, by the
+// diffs from the ConfigMaps that the installed Deployment uses.
+func compareContents(changes apply.ChangeSet, wanted, installed []*unstructured.Unstructured) error {
+	for _, o := range wanted {
+		former := formerConfigMap(o, installed)
+		at := slices.IndexFunc(changes, func(c apply.Change) bool { return c.Object == objectName(o) })
+		if former == nil || at < 0 {
+			continue
+		}
+		text, err := apply.Diff(former, o)
+		if err != nil {
+			return err
+		}
+		changes[at].Diff = text
+	}
+	return nil
+}
+
+// formerConfigMap returns the ConfigMap that the installed Deployment uses in place of o, or nil if
+// o is no ConfigMap or the same one.
+func formerConfigMap(o *unstructured.Unstructured, installed []*unstructured.Unstructured) *unstructured.Unstructured {
+	if o.GetKind() != "ConfigMap" {
+		return nil
+	}
+	for _, live := range installed {
+		if live.GetKind() == "ConfigMap" && live.GetName() != o.GetName() && live.GetNamespace() == o.GetNamespace() &&
+			stem(live.GetName()) == stem(o.GetName()) && usesConfigMap(installed, live.GetName()) {
+			return live
+		}
+	}
+	return nil
+}
+
+// stem returns a name without the hash of the contents.
+func stem(name string) string { return name[:max(0, strings.LastIndexByte(name, '-'))] }
+
+// usesConfigMap reports whether a Deployment names a ConfigMap, in a volume or in a flag.
+func usesConfigMap(objects []*unstructured.Unstructured, name string) bool {
+	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+		text, err := o.MarshalJSON()
+		return o.GetKind() == "Deployment" && err == nil && bytes.Contains(text, []byte(name))
+	})
 }
 
 // DryRun makes the same checks as Deploy, and returns the changes that Deploy would make.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
@@ -49,6 +50,33 @@ func TestDiffOfAHelmReleaseComparesWithItsChart(t *testing.T) {
 	}
 	if names(plan.Objects) != own {
 		t.Errorf("the plan has changed: %s", names(plan.Objects))
+	}
+}
+
+// The names of ConfigMaps change with their contents: a diff shows the changed lines.
+func TestDiffComparesWithTheConfigMapInUse(t *testing.T) {
+	configMap := func(name, content string) *unstructured.Unstructured {
+		o := object("ConfigMap", name)
+		o.Object["data"] = map[string]any{"scheduler.yaml": "weight: " + content + "\nkept: true\n"}
+		return o
+	}
+	deployment := object("Deployment", "s")
+	deployment.Object["spec"] = map[string]any{"volumes": []any{map[string]any{"name": "s-config-2"}}}
+	installed := []*unstructured.Unstructured{configMap("s-config-1", "1"), configMap("s-config-2", "5"),
+		configMap("s-kubeconfig-2", "5"), deployment}
+	wanted := configMap("s-config-3", "3")
+	for _, action := range []apply.Action{apply.Created, apply.Unchanged} {
+		changes := apply.ChangeSet{{Object: objectName(wanted), Action: action, Diff: "all lines"}}
+		if err := compareContents(changes, []*unstructured.Unstructured{wanted}, installed); err != nil {
+			t.Fatal(err)
+		}
+		if text := changes.Diff(); !strings.Contains(text, "-    weight: 5\n+    weight: 3\n     kept: true\n") {
+			t.Errorf("%s: got %s", action, text)
+		}
+	}
+	same := apply.ChangeSet{{Object: objectName(installed[1]), Action: apply.Unchanged}}
+	if err := compareContents(same, installed[1:2], installed); err != nil || same.Diff() != "" {
+		t.Errorf("the same ConfigMap: got %s, %v", same.Diff(), err)
 	}
 }
 

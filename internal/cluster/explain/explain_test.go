@@ -113,7 +113,7 @@ func causes() []explained {
 			"1.36": "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, preemption: 0/3 nodes are " +
 				"available: 3 No preemption victims found for incoming pod.",
 		}, Finding{Cause: Resource, Resource: "cpu", By: "NodeResourcesFit", Nodes: 3, Text: "3 nodes lack 500m CPU",
-			Fix: "free 500m CPU on node n1, request at most 2 instead of 2500m"}},
+			Fix: "free 500m CPU on node n1, request at most 2 instead of 2.5"}},
 		{"CPU and a taint", func(in *Input) {
 			in.Pod = newPod("web-0", "cpu", "8")
 		}, map[string]string{
@@ -478,7 +478,7 @@ func TestDifferentShortagesAreCounted(t *testing.T) {
 	occupy(&in, "n3", newPod("a", "cpu", "3"))
 	reject(in.Pod, corev1.PodReasonUnschedulable, "0/3 nodes are available: 3 Insufficient cpu.")
 	compare(t, Pod(in), Finding{Cause: Resource, Resource: "cpu", Nodes: 3, Text: "2 nodes lack 500m CPU, 1 node lacks 2",
-		Fix: "free 500m CPU on node n1, request at most 2500m instead of 3"})
+		Fix: "free 500m CPU on node n1, request at most 2.5 instead of 3"})
 }
 
 func TestFinishedPodsUseNothing(t *testing.T) {

@@ -101,7 +101,7 @@ func (u *Usage) of(name corev1.ResourceName) resource.Quantity {
 	return u.Requests[name]
 }
 
-// shortText describes nodes' shortages: "2 nodes lack 500m CPU, 1 node lacks 1500m".
+// shortText describes nodes' shortages: "2 nodes lack 500m CPU, 1 node lacks 1.5".
 func shortText(name string, short []shortage) string {
 	amounts := map[string]int{}
 	var order []shortage
@@ -114,7 +114,7 @@ func shortText(name string, short []shortage) string {
 	var parts []string
 	for i, s := range order {
 		if i == maxNames {
-			parts = append(parts, fmt.Sprintf("the others more, up to %s", short[len(short)-1].lacks.String()))
+			parts = append(parts, fmt.Sprintf("the others more, up to %s", amount(short[len(short)-1].lacks)))
 			break
 		}
 		unit := ""
@@ -122,7 +122,7 @@ func shortText(name string, short []shortage) string {
 			unit = " " + resourceName(name)
 		}
 		parts = append(parts, fmt.Sprintf("%s %s%s", count(amounts[s.lacks.String()], "node lacks", "nodes lack"),
-			s.lacks.String(), unit))
+			amount(s.lacks), unit))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -137,15 +137,25 @@ func shortFix(pod *corev1.Pod, name string, short []shortage) string {
 	largest := slices.MaxFunc(short, func(a, b shortage) int { return a.capacity.Cmp(b.capacity) })
 	if requested.Cmp(largest.capacity) > 0 {
 		return fmt.Sprintf("the pod requests %s %s, and no node has more than %s: request less, or add a larger node",
-			requested.String(), resourceName(name), largest.capacity.String())
+			amount(requested), resourceName(name), amount(largest.capacity))
 	}
 	fits := requested.DeepCopy()
 	fits.Sub(closest.lacks)
 	if fits.Sign() <= 0 {
-		return fmt.Sprintf("free %s %s on node %s, or add a node", closest.lacks.String(), resourceName(name), closest.node)
+		return fmt.Sprintf("free %s %s on node %s, or add a node", amount(closest.lacks), resourceName(name), closest.node)
 	}
 	return fmt.Sprintf("free %s %s on node %s, request at most %s instead of %s, or add a node",
-		closest.lacks.String(), resourceName(name), closest.node, fits.String(), requested.String())
+		amount(closest.lacks), resourceName(name), closest.node, amount(fits), amount(requested))
+}
+
+// amount returns a quantity with a point in place of more than 999 thousandths: 1.5, not 1500m.
+func amount(q resource.Quantity) string {
+	text := q.String()
+	thousandths, ok := strings.CutSuffix(text, "m")
+	if point := len(thousandths) - 3; ok && point > 0 {
+		return strings.TrimRight(thousandths[:point]+"."+thousandths[point:], "0")
+	}
+	return text
 }
 
 // resourceName returns a resource's name in a sentence.

@@ -79,6 +79,9 @@ func Verify(ctx context.Context, s *session.Session, o verify.Options) (*verify.
 		return nil, err
 	}
 	o.Log, o.OnStep = s.Log, s.OnStep
+	if err := verify.Known(ctx, cfg, o); err != nil {
+		return nil, err
+	}
 	result, err := verify.Scheduler(ctx, cfg, o)
 	if err != nil {
 		return result, err

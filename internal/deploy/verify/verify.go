@@ -86,6 +86,7 @@ type verifier struct {
 	retry   *kubeapi.Retrier
 	result  *Result
 	created bool // the namespace may exist
+	unknown bool // no Deployment and no profile has the name
 }
 
 func newVerifier(cfg *rest.Config, o Options, result *Result) (*verifier, error) {
