@@ -28,30 +28,36 @@ const (
 	defaultPriorityClass = "system-cluster-critical"
 )
 
-// deployment returns the scheduler's Deployment. A rollout replaces one pod after the other.
+// deployment returns the scheduler's Deployment.
 func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *appsv1.Deployment {
-	surge, unavailable := intstr.FromInt32(0), intstr.FromInt32(1)
-	if s.Surges() {
-		surge, unavailable = unavailable, surge
-	}
 	meta := s.meta(s.Name)
 	if s.SignedBy != "" {
 		meta.Annotations = map[string]string{annotationSignedBy: s.SignedBy}
+	}
+	pods := corev1.PodTemplateSpec{ObjectMeta: podMeta(s.podLabels(), s.Restarted), Spec: s.pod(rules, args, m)}
+	return rolling(meta, s.Replicas, s.SelectorLabels(), s.Surges(), pods)
+}
+
+// rolling returns a Deployment whose rollout replaces one pod after the other. With surges it
+// starts a pod before it stops one.
+func rolling(
+	meta metav1.ObjectMeta, replicas int32, selector map[string]string, surges bool, pods corev1.PodTemplateSpec,
+) *appsv1.Deployment {
+	surge, unavailable := intstr.FromInt32(0), intstr.FromInt32(1)
+	if surges {
+		surge, unavailable = unavailable, surge
 	}
 	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
 		ObjectMeta: meta,
 		Spec: appsv1.DeploymentSpec{
-			Replicas: &s.Replicas,
-			Selector: &metav1.LabelSelector{MatchLabels: s.SelectorLabels()},
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: selector},
 			Strategy: appsv1.DeploymentStrategy{
 				Type:          appsv1.RollingUpdateDeploymentStrategyType,
 				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable},
 			},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: podMeta(s.podLabels(), s.Restarted),
-				Spec:       s.pod(rules, args, m),
-			},
+			Template: pods,
 		},
 	}
 }

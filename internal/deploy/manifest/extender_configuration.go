@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -26,13 +25,7 @@ func (e Extender) configuration() (*corev1.ConfigMap, error) {
 	if err != nil {
 		return nil, err
 	}
-	immutable := true
-	return &corev1.ConfigMap{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: e.meta(hashed(e.Name+"-config", map[string][]byte{extenderConfigKey: text})),
-		Immutable:  &immutable,
-		Data:       map[string]string{extenderConfigKey: string(text)},
-	}, nil
+	return hashedMap(e.meta(e.Name+"-config"), extenderConfigKey, text), nil
 }
 
 // verbs returns the verbs with which a scheduler calls an extender.

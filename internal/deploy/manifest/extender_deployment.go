@@ -16,27 +16,12 @@ import (
 // deployment returns the extender's Deployment. A rollout starts the new pods first, so that one
 // always answers.
 func (e Extender) deployment(configMap, tls string) *appsv1.Deployment {
-	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
 	meta := e.meta(e.Name)
 	if len(e.Nodes) > 0 {
 		meta.Annotations = map[string]string{AnnotationNodes: strings.Join(e.Nodes, ",")}
 	}
-	return &appsv1.Deployment{
-		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
-		ObjectMeta: meta,
-		Spec: appsv1.DeploymentSpec{
-			Replicas: &e.Replicas,
-			Selector: &metav1.LabelSelector{MatchLabels: e.selectorLabels()},
-			Strategy: appsv1.DeploymentStrategy{
-				Type:          appsv1.RollingUpdateDeploymentStrategyType,
-				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &one, MaxUnavailable: &none},
-			},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: podMeta(e.podLabels(), e.Restarted),
-				Spec:       e.pod(configMap, tls),
-			},
-		},
-	}
+	pods := corev1.PodTemplateSpec{ObjectMeta: podMeta(e.podLabels(), e.Restarted), Spec: e.pod(configMap, tls)}
+	return rolling(meta, e.Replicas, e.selectorLabels(), true, pods)
 }
 
 // pod may run on control-plane nodes too: small clusters have no others. Without a second node both

@@ -66,19 +66,21 @@ func (s Scheduler) credentialsSecret() *corev1.Secret {
 
 // kubeconfigMap holds the kubeconfig.
 func (s Scheduler) kubeconfigMap() *corev1.ConfigMap {
-	return s.configMap("kubeconfig-for-"+s.Name, kubeconfigKey(s.Name), s.Credentials.kubeconfig())
+	return hashedMap(s.meta("kubeconfig-for-"+s.Name), kubeconfigKey(s.Name), s.Credentials.kubeconfig())
 }
 
 // configurationMap holds the scheduler configuration.
 func (s Scheduler) configurationMap() *corev1.ConfigMap {
-	return s.configMap(s.Name+"-config", s.Name+".yaml", s.Configuration.YAML)
+	return hashedMap(s.meta(s.Name+"-config"), s.Name+".yaml", s.Configuration.YAML)
 }
 
-func (s Scheduler) configMap(stem, key string, content []byte) *corev1.ConfigMap {
+// hashedMap returns an immutable ConfigMap with one key. A hash of the content follows its name.
+func hashedMap(meta metav1.ObjectMeta, key string, content []byte) *corev1.ConfigMap {
 	immutable := true
+	meta.Name = hashed(meta.Name, map[string][]byte{key: content})
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: s.meta(hashed(stem, map[string][]byte{key: content})),
+		ObjectMeta: meta,
 		Immutable:  &immutable,
 		Data:       map[string]string{key: string(content)},
 	}

@@ -12,15 +12,8 @@ const policyKey = "policy.cfg"
 // PolicyConfigMap returns the ConfigMap with a scheduler's legacy Policy. Its name has a hash of
 // the Policy.
 func PolicyConfigMap(scheduler, namespace string, labels map[string]string, policy []byte) *corev1.ConfigMap {
-	immutable := true
-	return &corev1.ConfigMap{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name: hashed(scheduler+"-policy", map[string][]byte{policyKey: policy}), Namespace: namespace, Labels: labels,
-		},
-		Immutable: &immutable,
-		Data:      map[string]string{policyKey: string(policy)},
-	}
+	meta := metav1.ObjectMeta{Name: scheduler + "-policy", Namespace: namespace, Labels: labels}
+	return hashedMap(meta, policyKey, policy)
 }
 
 func (s Scheduler) policyMap() *corev1.ConfigMap {

@@ -65,14 +65,8 @@ func (w *wirer) addSidecar(wiring Wiring) error {
 	if err != nil {
 		return err
 	}
-	immutable := true
 	stem := w.Name + "-" + wired + name
-	configuration := &corev1.ConfigMap{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: w.metaOf(name, hashed(stem, map[string][]byte{extenderConfigKey: text})),
-		Immutable:  &immutable,
-		Data:       map[string]string{extenderConfigKey: string(text)},
-	}
+	configuration := hashedMap(w.metaOf(name, stem), extenderConfigKey, text)
 	w.added = append(w.added, configuration)
 	if len(s.Rules) > 0 {
 		w.addRules(name, stem, s.Rules)
