@@ -100,7 +100,12 @@ func profileConvertCommand(u *ui) *cli.Command {
 				u.Say("note: %s", text)
 			}
 			u.Warn(warnings...)
-			return u.document(c.String("output"), c.String("to-file"), converted.YAML)
+			file := c.String("to-file")
+			if err := u.document(c.String("output"), file, converted.YAML); err != nil || file == "" {
+				return err
+			}
+			u.Verdict("wrote "+file, "`pmk-sched check --name my-scheduler --config "+file+"`")
+			return nil
 		},
 	}
 }
