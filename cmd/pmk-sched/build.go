@@ -78,7 +78,11 @@ func runBuild(c *cli.Context, u *ui, flags spec.BuildFlags) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(u.Data(c.String("output"), result, buildTable(result)), result.Vulnerable())
+	next := ""
+	if !flags.Extender && flags.Self == "" && (len(request.Destinations.Load) > 0 || request.Destinations.Push) {
+		next = "`pmk-sched check --name my-scheduler --image " + result.Reference + "`"
+	}
+	return errors.Join(u.Conclude(c.String("output"), result, buildTable(result), "", next), result.Vulnerable())
 }
 
 func buildTable(r *pack.Result) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -36,14 +37,12 @@ func checkCommand(u *ui) *cli.Command {
 			if outcomes == nil && failed != nil {
 				return failed
 			}
-			if err := u.Data(c.String("output"), outcomes, outcomeTable(outcomes)); err != nil {
-				return err
-			}
-			u.Say("%s", verdict(outcomes))
+			next := ""
 			if failed == nil {
-				u.Next("`pmk-sched deploy` with the same flags")
+				next = "`pmk-sched deploy` with the same flags"
 			}
-			return failed
+			return errors.Join(
+				u.Conclude(c.String("output"), outcomes, outcomeTable(outcomes), verdict(outcomes), next), failed)
 		},
 	}
 }

@@ -34,7 +34,8 @@ func detectCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return u.Data(c.String("output"), info, infoTable(info))
+			return u.Conclude(c.String("output"), info, infoTable(info), "",
+				"`pmk-sched check --name my-scheduler --preset binpack`")
 		},
 	}
 }

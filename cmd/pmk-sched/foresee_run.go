@@ -36,7 +36,8 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 	if err != nil {
 		return err
 	}
-	return u.Data(c.String("output"), result, simulationTable(result))
+	return u.Conclude(c.String("output"), result, simulationTable(result), "",
+		"`pmk-sched check` with the same --file, --preset or --config")
 }
 
 // withReport writes a result's page to a file, which is replaced when it is complete. Only its

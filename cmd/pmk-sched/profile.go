@@ -53,12 +53,9 @@ func profileShowCommand(u *ui) *cli.Command {
 			if !c.Args().Present() {
 				return problem.Invalidf("see `pmk-sched profile list`", "PRESET is required")
 			}
-			release := versions.Releases()[0]
-			if branch := c.String("branch"); branch != "" {
-				var err error
-				if release, err = pack.ResolveBranch(c.Context, u.Session, branch); err != nil {
-					return err
-				}
+			release, err := presetRelease(c, u)
+			if err != nil {
+				return err
 			}
 			rendered, err := deploy.RenderPreset(c.Args().First(), c.String("name"), release)
 			if err != nil {
@@ -67,6 +64,21 @@ func profileShowCommand(u *ui) *cli.Command {
 			return u.document(c.String("output"), "", rendered)
 		},
 	}
+}
+
+// presetRelease returns the release of --branch. A preset depends on the minor release only: a
+// minor needs no search for its newest patch.
+func presetRelease(c *cli.Context, u *ui) (versions.Release, error) {
+	branch, known := c.String("branch"), versions.Releases()
+	if branch == "" {
+		return known[0], nil
+	}
+	for _, release := range known {
+		if release.MinorString() == strings.TrimPrefix(branch, "v") {
+			return release, nil
+		}
+	}
+	return pack.ResolveBranch(c.Context, u.Session, branch)
 }
 
 func profileConvertCommand(u *ui) *cli.Command {
@@ -100,7 +112,12 @@ func profileConvertCommand(u *ui) *cli.Command {
 				u.Say("note: %s", text)
 			}
 			u.Warn(warnings...)
-			return u.document(c.String("output"), c.String("to-file"), converted.YAML)
+			file := c.String("to-file")
+			if err := u.document(c.String("output"), file, converted.YAML); err != nil || file == "" {
+				return err
+			}
+			u.Verdict("wrote "+file, "`pmk-sched check --name my-scheduler --config "+file+"`")
+			return nil
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
@@ -22,8 +23,8 @@ func simulationTable(r *report.Report) string {
 		}
 	}
 	s := r.Summary
-	p.Line("%d of %d pods placed on %d nodes by %s %s, %d moved, %d unplaced, %d evicted",
-		s.Placed, s.Scheduled, s.Nodes, r.Scheduler, r.Release, s.Moved, s.Unplaced, s.Evicted)
+	p.Line("%d of %s placed on %s by %s %s, %d moved, %d unplaced, %d evicted",
+		s.Placed, command.Count(s.Scheduled, "pod"), command.Count(s.Nodes, "node"), r.Scheduler, r.Release, s.Moved, s.Unplaced, s.Evicted)
 	p.resources(s)
 	p.devices(r.Devices)
 	p.capacity(r.Capacity)

@@ -39,7 +39,8 @@ func snapshotCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return u.Data(c.String("output"), header, snapshotTable(header))
+			return u.Conclude(c.String("output"), header, snapshotTable(header), "",
+				"`pmk-sched simulate pending --snapshot "+c.String("to-file")+"`")
 		},
 	}
 }

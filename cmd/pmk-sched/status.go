@@ -45,7 +45,11 @@ func statusCommand(u *ui) *cli.Command {
 				return err
 			}
 			u.Warn(status.Unknown...)
-			return errors.Join(u.Data(c.String("output"), status, statusText(status)), err)
+			verdict := ""
+			if err == nil {
+				verdict = "no findings"
+			}
+			return errors.Join(u.Conclude(c.String("output"), status, statusText(status), verdict, ""), err)
 		},
 	}
 }

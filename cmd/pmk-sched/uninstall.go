@@ -37,8 +37,10 @@ func uninstallCommand(u *ui) *cli.Command {
 			if len(changes) == 0 {
 				changes = apply.ChangeSet{} // a list in JSON too
 				u.Say("scheduler %s was not found", sp.Name)
+				return u.Data(c.String("output"), changes, "")
 			}
-			return u.Data(c.String("output"), changes, changes.String())
+			return u.Conclude(c.String("output"), changes, changes.String(),
+				"scheduler "+sp.Name+" is removed; new pods that name it stay pending", "")
 		},
 	}
 }

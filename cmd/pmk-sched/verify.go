@@ -37,7 +37,7 @@ func verifyCommand(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.Data(c.String("output"), v, defaultVerificationTable(v))
+				return u.Conclude(c.String("output"), v, defaultVerificationTable(v), "the default scheduler binds pods", "")
 			}
 			sp, err := readName(c, u)
 			if err != nil {
@@ -48,7 +48,8 @@ func verifyCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return u.Data(c.String("output"), v, verificationTable(v))
+			return u.Conclude(c.String("output"), v, verificationTable(v), "scheduler "+v.Scheduler+" binds pods",
+				"set spec.schedulerName: "+v.Scheduler+" in your pods")
 		},
 	}
 }

@@ -102,9 +102,6 @@ func (u *UI) Say(format string, args ...any) {
 	_, _ = fmt.Fprintf(u.err, format+"\n", args...)
 }
 
-// Next writes the next step after a command that has succeeded.
-func (u *UI) Next(format string, args ...any) { u.Say("next: "+format, args...) }
-
 // Warn writes warnings, one a line.
 func (u *UI) Warn(warnings ...string) {
 	for _, w := range warnings {
@@ -131,6 +128,26 @@ func (u *UI) Fail(err error) {
 // Data writes v to standard output in a format; table is v as text, see [Printer].
 func (u *UI) Data(format string, v any, table string) error {
 	return WriteData(u.Out, format, v, table)
+}
+
+// Conclude writes v as [UI.Data] does, and then to standard error a verdict and the next step, each
+// unless it is empty.
+func (u *UI) Conclude(format string, v any, table, verdict, next string) error {
+	if err := u.Data(format, v, table); err != nil {
+		return err
+	}
+	u.Verdict(verdict, next)
+	return nil
+}
+
+// Verdict writes the end of a command's messages, see [UI.Conclude].
+func (u *UI) Verdict(verdict, next string) {
+	if verdict != "" {
+		u.Say("%s", verdict)
+	}
+	if next != "" {
+		u.Say("next: %s", next)
+	}
 }
 
 // WriteData writes v to out in a format; table is v as text, see [Printer].

@@ -35,17 +35,33 @@ func (o *Options) readClasses() error {
 	return nil
 }
 
-// readSnapshot reads the snapshot's classes, and the namespaces with budgets.
+// readSnapshot reads the snapshot's classes, and the namespaces with budgets. It returns an error
+// if the snapshot lacks a node that the scenario names, before an API server is started.
 func (o *Options) readSnapshot() error {
 	if o.Snapshot == nil {
 		return nil
 	}
-	return o.Snapshot.Each(func(kind *snapshot.Kind, _ string, object map[string]any) error {
+	nodes := map[string]bool{}
+	err := o.Snapshot.Each(func(kind *snapshot.Kind, _ string, object map[string]any) error {
+		if kind.Name == "Node" {
+			_, name := scenario.NameOf(object)
+			nodes[name] = true
+		}
 		admitted := kind.Name == "Pod" || kind.Name == "PersistentVolumeClaim"
 		o.admits = o.admits || admitted && !scenario.IsCreated(kind, object)
 		o.findBudgets(kind, object)
 		return o.classes.Add(kind, object)
 	})
+	return errors.Join(err, requireNodes(o.Scenario, nodes))
+}
+
+func requireNodes(s scenario.Scenario, exist map[string]bool) error {
+	for _, node := range s.Nodes {
+		if !exist[node] {
+			return problem.Invalidf("", "the snapshot has no node %s", node)
+		}
+	}
+	return nil
 }
 
 func (o *Options) findBudgets(kind *snapshot.Kind, object map[string]any) {

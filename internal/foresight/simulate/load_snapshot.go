@@ -8,7 +8,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -28,10 +27,8 @@ func (r *Run) load(ctx context.Context) (err error) {
 	if err = errors.Join(r.Loader.Wait(ctx), err); err != nil {
 		return err
 	}
-	for _, node := range r.Options.Scenario.Nodes {
-		if !r.nodes[node] {
-			return problem.Invalidf("", "the snapshot has no node %s", node)
-		}
+	if err := requireNodes(r.Options.Scenario, r.nodes); err != nil {
+		return err
 	}
 	if err := r.loadAdded(ctx); err != nil {
 		return err

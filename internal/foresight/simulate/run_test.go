@@ -241,9 +241,13 @@ func TestARunLoadsSchedulesAndReads(t *testing.T) {
 }
 
 func TestNodesOfAScenarioMustExist(t *testing.T) {
-	r := newTestRun(t, newCluster(t), Options{Scenario: scenario.Drain([]string{"b"}),
-		Snapshot: recordedObjects{stored("Node", "a", `},"status":{}`)}})
+	r := newTestRun(t, newCluster(t), Options{Snapshot: recordedObjects{stored("Node", "a", `},"status":{}`)}})
+	r.Options.Scenario = scenario.Drain([]string{"b"})
 	if err := r.load(t.Context()); err == nil || err.Error() != "the snapshot has no node b" {
 		t.Errorf("got %v", err)
+	}
+	r.Options.classes = nil
+	if err := r.Options.readClasses(); err == nil || err.Error() != "the snapshot has no node b" {
+		t.Errorf("before the API server is started: got %v", err)
 	}
 }
