@@ -24,7 +24,8 @@ func simulationTable(r *report.Report) string {
 	}
 	s := r.Summary
 	p.Line("%d of %s placed on %s by %s %s, %d moved, %d unplaced, %d evicted",
-		s.Placed, command.Count(s.Scheduled, "pod"), command.Count(s.Nodes, "node"), r.Scheduler, r.Release, s.Moved, s.Unplaced, s.Evicted)
+		s.Placed, command.Count(s.Scheduled, "pod"), command.Count(s.Nodes, "node"), r.Scheduler, r.Release, s.Moved,
+		s.Unplaced, s.Evicted)
 	p.resources(s)
 	p.devices(r.Devices)
 	p.capacity(r.Capacity)
