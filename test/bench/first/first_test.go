@@ -31,8 +31,8 @@ const (
 )
 
 // BenchmarkDemo runs the script of `make demo`: a cluster, a scheduler of a preset, and one that is
-// compiled with a plugin. Compiling all programs takes minutes: `-bench Demo/published` measures the
-// others.
+// compiled with a plugin. Compiling all programs takes minutes: `-bench Demo/published` measures
+// the others.
 func BenchmarkDemo(b *testing.B) {
 	site, _ := published.Compiled(b, release, append(programs.Kubernetes(), programs.Etcd)...)
 	for _, from := range []string{programs.Published, programs.Build} {

@@ -28,8 +28,8 @@ import (
 // and standard error in the order in which they were written.
 type Shell func(t *testing.T, place, dir, command string) (output string, err error)
 
-// Run runs all marked blocks of a page in their order, in a directory of their own. With -update the
-// page gets the output instead, except where it matches.
+// Run runs all marked blocks of a page in their order, in a directory of their own. With -update
+// the page gets the output instead, except where it matches.
 func Run(t *testing.T, page, root string, shell Shell) {
 	t.Helper()
 	text, err := os.ReadFile(page)

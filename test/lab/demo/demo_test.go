@@ -32,7 +32,8 @@ func TestDemoShowsThatCustomSchedulersBindAPod(t *testing.T) {
 		"Deployment/kube-system/"+name+" created", "bound by   "+name, name+"-",
 		"s  preset binpack, without a build, and its first pod", "s  build "+n.Release+" with builtin:timestamp",
 		"schedulerName: "+preset, "lab down --name "+n.Name, "lab exec --name "+n.Name)
-	if first, second := strings.Index(result.Stdout, "bound by   "+preset), strings.Index(result.Stdout, "--busybox"); first > second {
+	first, second := strings.Index(result.Stdout, "bound by   "+preset), strings.Index(result.Stdout, "--busybox")
+	if first > second {
 		t.Errorf("the build, at %d, comes before the pod of the preset, at %d", second, first)
 	}
 }

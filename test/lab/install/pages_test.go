@@ -28,7 +28,7 @@ func runPage(t *testing.T, n *labs.Node, page string) {
 	if !golden.Updates() {
 		window = "1s"
 	}
-	pages.Run(t, filepath.Join(run.Root(), "docs", page), run.Root(), func(t *testing.T, place, dir, command string) (string, error) {
+	shell := func(t *testing.T, place, dir, command string) (string, error) {
 		var cmd *exec.Cmd
 		switch place {
 		case "master":
@@ -43,5 +43,6 @@ func runPage(t *testing.T, n *labs.Node, page string) {
 		cmd.Dir = dir
 		output, err := cmd.CombinedOutput()
 		return string(output), err
-	})
+	}
+	pages.Run(t, filepath.Join(run.Root(), "docs", page), run.Root(), shell)
 }
