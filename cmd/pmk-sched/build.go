@@ -79,7 +79,7 @@ func runBuild(c *cli.Context, u *ui, flags spec.BuildFlags) error {
 		return err
 	}
 	next := ""
-	if !flags.Extender && flags.Self == "" && (len(request.Destinations.Load) > 0 || request.Destinations.Push) {
+	if !flags.Extender && flags.Self == "" && (len(request.Load) > 0 || request.Push) {
 		next = "`pmk-sched check --name my-scheduler --image " + result.Reference + "`"
 	}
 	return errors.Join(u.Conclude(c.String("output"), result, buildTable(result), "", next), result.Vulnerable())
