@@ -78,7 +78,7 @@ func TestCheckPassesWithoutKnownProblems(t *testing.T) {
 	}
 	outcomes, err := knownProblems(plan)
 	if err != nil || len(outcomes) != 1 || outcomes[0].Status != preflight.Passed ||
-		outcomes[0].Description != "no known problem of v1.32.13 matters" {
+		outcomes[0].Description != "no known problem of v1.32.13 affects the configuration" {
 		t.Errorf("outcomes %+v, %v", outcomes, err)
 	}
 }
