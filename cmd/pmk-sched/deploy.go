@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -42,9 +43,9 @@ func deployCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			u.Say("scheduler %s is deployed (revision %d); verify it with `%s`", plan.Name, outcome.Revision,
-				plan.Command("verify"))
-			return u.Data(c.String("output"), outcome, outcome.Changes.String())
+			return u.Conclude(c.String("output"), outcome, outcome.Changes.String(),
+				fmt.Sprintf("scheduler %s is deployed (revision %d)", plan.Name, outcome.Revision),
+				fmt.Sprintf("`%s`, then put \"schedulerName: %s\" into the spec of a pod", plan.Command("verify"), plan.Name))
 		},
 	}
 }

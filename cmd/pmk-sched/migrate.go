@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -70,7 +71,8 @@ func migrate(c *cli.Context, u *ui) error {
 	case c.Bool("apply"):
 		return m.takeOver(c, u)
 	}
-	file, next := c.String("to-file"), "write it with --to-file pmk-sched.yaml, or deploy it with --apply"
+	file, verdict := c.String("to-file"), ""
+	next := "write it with --to-file pmk-sched.yaml, or deploy it with --apply"
 	if file != "" {
 		text, err := yaml.Marshal(m.found.Request)
 		if err == nil {
@@ -79,14 +81,9 @@ func migrate(c *cli.Context, u *ui) error {
 		if err != nil {
 			return err
 		}
-		u.Say("wrote %s", file)
-		next = "`pmk-sched deploy -f " + file + " --dry-run`"
+		verdict, next = "wrote "+file, "`pmk-sched deploy -f "+file+" --dry-run`"
 	}
-	if err := u.Data(c.String("output"), m.found, itemTable(m.found.Items)); err != nil {
-		return err
-	}
-	u.Next("%s", next)
-	return nil
+	return u.Conclude(c.String("output"), m.found, itemTable(m.found.Items), verdict, next)
 }
 
 // readMigration reads the scheduler from --file or --live.
@@ -118,14 +115,12 @@ func (m migration) takeOver(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	if err := u.Data(c.String("output"), outcome, outcome.Changes.String()); err != nil {
-		return err
-	}
-	u.Say("scheduler %s is deployed (revision %d) and schedules", plan.Name, outcome.Revision)
+	next := fmt.Sprintf("put \"schedulerName: %s\" into the spec of a pod", plan.Name)
 	if _, err := os.Stat(backup); err == nil {
-		u.Say("back: `pmk-sched migrate --back -f %s`", backup)
+		next += fmt.Sprintf("; back: `pmk-sched migrate --back -f %s`", backup)
 	}
-	return nil
+	return u.Conclude(c.String("output"), outcome, outcome.Changes.String(),
+		fmt.Sprintf("scheduler %s is deployed (revision %d) and schedules", plan.Name, outcome.Revision), next)
 }
 
 func (m migration) giveBack(c *cli.Context, u *ui) error {

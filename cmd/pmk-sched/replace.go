@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
@@ -73,10 +75,9 @@ func replaceCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			u.Say(
-				"the default scheduler of node %s is replaced; verify it with `pmk-sched verify --default`, undo it with "+
-					"`pmk-sched restore`", outcome.Node)
-			return u.Data(format, outcome, replacedTable(outcome))
+			return u.Conclude(format, outcome, replacedTable(outcome),
+				fmt.Sprintf("the default scheduler of node %s is replaced", outcome.Node),
+				"`pmk-sched verify --default`; undo it with `pmk-sched restore`")
 		},
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -32,9 +34,9 @@ func rollbackCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			u.Say("scheduler %s: %s is deployed (revision %d); verify it with `%s`", plan.Name, plan.Origin, outcome.Revision,
-				plan.Command("verify"))
-			return u.Data(c.String("output"), outcome, outcome.Changes.String())
+			return u.Conclude(c.String("output"), outcome, outcome.Changes.String(),
+				fmt.Sprintf("scheduler %s: %s is deployed (revision %d)", plan.Name, plan.Origin, outcome.Revision),
+				"`"+plan.Command("verify")+"`")
 		},
 	}
 }
