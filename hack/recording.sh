@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes docs/images/first-run.svg: what a terminal shows when the manifest of Platform9's article becomes a scheduler, on a
-# lab of this run (root). Lines are cut at 100 columns; … stands for lines that are left out.
+# lab of this run (root). Lines are cut at 100 columns; most are left out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,16 +15,14 @@ record() {
 	local start=$EPOCHREALTIME
 	echo "$ $1"
 	(cd "$dir" && PATH=$OLDPWD/bin:$PATH "$OLDPWD/bin/pmk-lab" exec --name $lab -- env PATH="$OLDPWD/bin:$PATH" sh -ec "$1") 2>&1 |
-		awk -v pattern="$2" '$0 ~ pattern {if (left) print "…"; left = 0; print; next} {left = 1} END {if (left) print "…"}'
-	awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {printf "# %.0f seconds\n", b - a}'
+		awk -v pattern="$2" '$0 ~ pattern {if (/^(changed|kept|removed) /) gsub(/   +/, "  "); print}'
+	awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {if (b - a > 2) printf "# %.0f seconds\n", b - a}'
 }
 
-cd "$PWD"
 {
 	record 'pmk-sched migrate -f my-scheduler.yaml --apply --yes' \
-		'^changed +configuration +line 5[17]|^changed +image|^kept +name|^removed|^✓ (check|apply|wait|verify)|is deployed'
-	record "kubectl run web --image=nginx --overrides='{\"spec\":{\"schedulerName\":\"my-scheduler\"}}'" .
-	record 'pmk-sched explain web' '^pod'
+		'^changed +(configuration +line 51|image)|^(kept +name|removed)|^✓ (check|apply|wait|verify)|is deployed'
+	record 'pmk-sched status my-scheduler' '^(SCHEDULER|my-scheduler)'
 } >"$dir/lines"
 
 sed -E 's/^(.{99}).+$/\1…/' "$dir/lines" | awk '

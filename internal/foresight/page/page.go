@@ -55,7 +55,7 @@ func newRuns(r *report.Report, c *report.Comparison) []compared {
 	all := []compared{{Name: r.Scheduler + " " + r.Release, Summary: r.Summary},
 		{Name: c.Against + ", first run", Summary: c.Baseline}, {Name: c.Against + ", second run", Summary: c.Repeated}}
 	for i := range all {
-		all[i].EmptyNodes, all[i].Cost = all[i].Summary.Empty()
+		all[i].EmptyNodes, all[i].Cost = all[i].Empty()
 	}
 	return all
 }
