@@ -33,10 +33,10 @@ sed -E 's/^(.{99}).+$/\1…/' "$dir/lines" | awk '
 		printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 860 %d\" width=\"860\" role=\"img\">\n", height
 		print "<title>The manifest of the article becomes a scheduler</title>"
 		printf "<rect width=\"860\" height=\"%d\" rx=\"6\" fill=\"#14191f\"/>\n", height
-		print "<g font-family=\"ui-monospace, Menlo, Consolas, monospace\" font-size=\"13\" fill=\"#c9d1da\" xml:space=\"preserve\">"
+		print "<g font-family=\"ui-monospace, Menlo, Consolas, monospace\" font-size=\"13\" fill=\"#c9d1da\">"
 		for (i = 1; i <= NR; i++) {
 			color = line[i] ~ /^\$/ ? " fill=\"#ffffff\" font-weight=\"bold\"" : line[i] ~ /^(✓|#)/ ? " fill=\"#7ee08c\"" : ""
-			printf "<text x=\"14\" y=\"%d\"%s>%s</text>\n", 18 * i + 10, color, escaped(line[i])
+			printf "<text xml:space=\"preserve\" x=\"14\" y=\"%d\"%s>%s</text>\n", 18 * i + 10, color, escaped(line[i])
 		}
 		print "</g>\n</svg>"
 	}' >docs/images/first-run.svg
