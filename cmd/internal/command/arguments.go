@@ -74,7 +74,11 @@ func checkArguments(c *cli.Context, cmd *cli.Command) error {
 	}
 	args := c.Args().Slice()
 	if most := len(strings.Fields(cmd.ArgsUsage)); len(args) > most && !strings.HasSuffix(cmd.ArgsUsage, "...") {
-		return problem.Invalidf(SeeHelp(c), "unexpected argument %q", args[most])
+		hint := SeeHelp(c)
+		if takesFile(c) && strings.ContainsAny(args[most], "./") {
+			hint = "name a file with --file " + args[most]
+		}
+		return problem.Invalidf(hint, "unexpected argument %q", args[most])
 	}
 	return nil
 }
@@ -82,14 +86,18 @@ func checkArguments(c *cli.Context, cmd *cli.Command) error {
 // takeName sets --name to the command's argument.
 func takeName(c *cli.Context) error {
 	name := c.Args().First()
-	takesFile := slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "file" })
 	switch {
-	case takesFile && (name == "-" || strings.ContainsAny(name, "./")):
+	case takesFile(c) && (name == "-" || strings.ContainsAny(name, "./")):
 		return problem.Invalidf("name a file with --file "+name, "unexpected argument %q: not a name", name)
 	case c.IsSet(nameFlag) && c.String(nameFlag) != name:
 		return problem.Invalidf("", "the argument %q and --%s %q exclude each other", name, nameFlag, c.String(nameFlag))
 	}
 	return c.Set(nameFlag, name)
+}
+
+// takesFile reports whether a command has a flag --file.
+func takesFile(c *cli.Context) bool {
+	return slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "file" })
 }
 
 // checkParent returns an error for flags between a command and its subcommand, which has flags with

@@ -108,8 +108,8 @@ func readSources(
 // Warn warns of each plugin whose permissions the user has to list.
 func (c *Contents) Warn(s *session.Session) {
 	for _, info := range c.Undeclared {
-		s.Warn(fmt.Sprintf("plugin %s declares permissions (func Rules in %s): list them under spec.rbac.rules of "+
-			"pmk-sched.yaml to grant them", info.Name, info.Package))
+		s.Warn(fmt.Sprintf("plugin %s has func Rules (in %s): if it returns permissions, list them under "+
+			"spec.rbac.rules of pmk-sched.yaml to grant them", info.Name, info.Package))
 	}
 }
 
