@@ -42,9 +42,10 @@ func simulateCommand(u *ui) *cli.Command {
 // arguments name.
 func simulateStepCommand(u *ui, cmd cli.Command) *cli.Command {
 	cmd.Flags = simulateFlags(u)
+	takesNodes := cmd.ArgsUsage != ""
 	cmd.Action = func(c *cli.Context) error {
 		step := scenario.Step{Scenario: cmd.Name}
-		if cmd.Name == "drain" {
+		if takesNodes {
 			if err := command.CheckList(c); err != nil {
 				return err
 			}

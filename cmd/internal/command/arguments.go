@@ -75,7 +75,7 @@ func checkArguments(c *cli.Context, cmd *cli.Command) error {
 	args := c.Args().Slice()
 	if most := len(strings.Fields(cmd.ArgsUsage)); len(args) > most && !strings.HasSuffix(cmd.ArgsUsage, "...") {
 		hint := SeeHelp(c)
-		if takesFile(c) && strings.ContainsAny(args[most], "./") {
+		if hasFlag(cmd, "file") && strings.ContainsAny(args[most], "./") {
 			hint = "name a file with --file " + args[most]
 		}
 		return problem.Invalidf(hint, "unexpected argument %q", args[most])
@@ -87,7 +87,7 @@ func checkArguments(c *cli.Context, cmd *cli.Command) error {
 func takeName(c *cli.Context) error {
 	name := c.Args().First()
 	switch {
-	case takesFile(c) && (name == "-" || strings.ContainsAny(name, "./")):
+	case hasFlag(c.Command, "file") && (name == "-" || strings.ContainsAny(name, "./")):
 		return problem.Invalidf("name a file with --file "+name, "unexpected argument %q: not a name", name)
 	case c.IsSet(nameFlag) && c.String(nameFlag) != name:
 		return problem.Invalidf("", "the argument %q and --%s %q exclude each other", name, nameFlag, c.String(nameFlag))
@@ -95,9 +95,9 @@ func takeName(c *cli.Context) error {
 	return c.Set(nameFlag, name)
 }
 
-// takesFile reports whether a command has a flag --file.
-func takesFile(c *cli.Context) bool {
-	return slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "file" })
+// hasFlag reports whether a command has a flag with a name.
+func hasFlag(cmd *cli.Command, name string) bool {
+	return slices.ContainsFunc(cmd.Flags, func(f cli.Flag) bool { return f.Names()[0] == name })
 }
 
 // checkParent returns an error for flags between a command and its subcommand, which has flags with

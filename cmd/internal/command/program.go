@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -98,7 +97,7 @@ func (p *Program) readGlobals(c *cli.Context) error {
 // used.
 func (p *Program) addDefaults(cmd *cli.Command) {
 	cmd.OnUsageError = onUsageError
-	named := slices.ContainsFunc(cmd.Flags, func(f cli.Flag) bool { return f.Names()[0] == nameFlag })
+	named := hasFlag(cmd, nameFlag)
 	if named && cmd.ArgsUsage == "" {
 		cmd.ArgsUsage = nameArgument
 	}

@@ -21,13 +21,9 @@ var serverFields = [][]string{
 // configuration: a ConfigMap has them if the user asked for it.
 var secretValues = regexp.MustCompile(`((?:client-key-data|keyData|token|password)["']?\s*:\s*)\S+`)
 
-// Diff returns the unified diff between two objects, which may have different names, with keys,
-// tokens and Secret data masked.
-func Diff(live, wanted *unstructured.Unstructured) (string, error) { return textDiff(live, wanted) }
-
-// textDiff returns the unified diff between two objects as YAML, with secret data masked. An object
-// that does not exist is nil.
-func textDiff(live, wanted *unstructured.Unstructured) (string, error) {
+// Diff returns the unified diff between two objects as YAML, with keys, tokens and Secret data
+// masked. An object that does not exist is nil.
+func Diff(live, wanted *unstructured.Unstructured) (string, error) {
 	if live != nil {
 		live = live.DeepCopy()
 	}

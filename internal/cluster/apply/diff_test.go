@@ -19,7 +19,7 @@ func object(kind string, data map[string]any) *unstructured.Unstructured {
 
 func TestDiffShowsWhatDiffersWithoutWhatTheServerFillsIn(t *testing.T) {
 	live := object("ConfigMap", map[string]any{"k": "old"})
-	got, err := textDiff(live, object("ConfigMap", map[string]any{"k": "new"}))
+	got, err := Diff(live, object("ConfigMap", map[string]any{"k": "new"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestDiffMasksSecrets(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := textDiff(tc.live, tc.wanted)
+			got, err := Diff(tc.live, tc.wanted)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -127,7 +127,7 @@ func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured,
 			}
 		}
 	}
-	s.change.Diff, err = textDiff(from, to)
+	s.change.Diff, err = Diff(from, to)
 	return s, err
 }
 
