@@ -78,10 +78,7 @@ func Verify(ctx context.Context, s *session.Session, o verify.Options) (*verify.
 	if err != nil {
 		return nil, err
 	}
-	o.Log, o.OnStep = s.Log, s.OnStep
-	if err := verify.Known(ctx, cfg, o); err != nil {
-		return nil, err
-	}
+	o.Log, o.OnStep, o.MustExist = s.Log, s.OnStep, true
 	result, err := verify.Scheduler(ctx, cfg, o)
 	if err != nil {
 		return result, err

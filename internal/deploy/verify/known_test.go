@@ -49,7 +49,10 @@ func TestVerifyRefusesAnUnknownName(t *testing.T) {
 		"elsewhere":   "it is in namespace gpu: -n gpu",
 		"other":       "`pmk-sched status` lists the schedulers",
 	} {
-		err := Known(t.Context(), cfg, Options{Name: name, Namespace: "n"})
+		r, err := newVerifier(cfg, Options{Name: name, Namespace: "n", MustExist: true}, &Result{})
+		if err == nil {
+			err = r.find(t.Context())
+		}
 		if hints := strings.Join(problem.Hints(err), ""); hints != want || (err != nil) != (want != "") ||
 			problem.IsInvalid(err) != (want != "") {
 			t.Errorf("%s: got %v, hint %q, want hint %q", name, err, hints, want)

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain/collect"
@@ -14,53 +13,55 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
+// find finds the scheduler's Deployment. It returns an error for a scheduler that does not exist,
+// if it must exist.
+func (r *verifier) find(ctx context.Context) error {
+	known, err := r.chooseDeployment(ctx)
+	if err != nil || known || !r.MustExist {
+		return err
+	}
+	return r.requireLease(ctx)
+}
+
 // chooseDeployment sets the Deployment's name: the scheduler's name, or, if no Deployment has that
-// name, the Deployment whose configuration has a profile with that name. It sets unknown if there
-// is neither.
-func (r *verifier) chooseDeployment(ctx context.Context) error {
+// name, the Deployment whose configuration has a profile with that name. known is false if there is
+// neither.
+func (r *verifier) chooseDeployment(ctx context.Context) (known bool, err error) {
 	if r.Deployment != "" {
-		return nil
+		return true, nil
 	}
 	r.Deployment = r.Name
 	d, err := kubeapi.Find(ctx, r.retry, r.kube.AppsV1().Deployments(r.Namespace).Get, "Deployment", r.Namespace, r.Name)
 	if errors.As(err, new(*kubeapi.ForbiddenError)) {
-		return nil // the pod's scheduler can be found without it
+		return true, nil // the pod's scheduler can be found without it
 	}
 	if err != nil || d != nil {
-		return err
+		return true, err
 	}
 	list, err := kubeapi.Read(ctx, r.retry, "list schedulers in namespace "+r.Namespace,
 		func(ctx context.Context) ([]appsv1.Deployment, error) {
 			return kubeapi.InstalledDeployments(ctx, r.kube.AppsV1(), r.Namespace)
 		})
 	if err != nil {
-		return err
+		return false, err
 	}
 	for i := range list {
 		names, err := collect.Profiles(ctx, r.kube, r.retry, &list[i])
 		if err != nil {
-			return err
+			return false, err
 		}
 		if slices.Contains(names, r.Name) {
 			r.Deployment = list[i].Name
 			r.note("%s is a profile of scheduler %s", r.Name, r.Deployment)
-			return nil
+			return true, nil
 		}
 	}
-	r.unknown = true
-	return nil
+	return false, nil
 }
 
-// Known returns an error if o names a scheduler that does not exist: no Deployment, no profile and
-// no Lease in the namespace has its name.
-func Known(ctx context.Context, cfg *rest.Config, o Options) error {
-	r, err := newVerifier(cfg, o, &Result{})
-	if err != nil {
-		return err
-	}
-	if err := r.chooseDeployment(ctx); err != nil || !r.unknown {
-		return err
-	}
+// requireLease returns an error for a scheduler without a Deployment and a profile, unless a Lease
+// in the namespace has its name.
+func (r *verifier) requireLease(ctx context.Context) error {
 	lease, err := kubeapi.Find(ctx, r.retry, r.kube.CoordinationV1().Leases(r.Namespace).Get, "Lease", r.Namespace, r.Name)
 	if err != nil || lease != nil {
 		return ignoreForbidden(err)

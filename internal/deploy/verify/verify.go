@@ -37,6 +37,9 @@ type Options struct {
 	// Deployment is the name of its Deployment and its Lease. Empty: Name, or the scheduler in the
 	// namespace that has a profile with that name.
 	Deployment string
+	// MustExist refuses a scheduler without a Deployment, a profile and a Lease in the namespace,
+	// instead of waiting for it to bind the pod.
+	MustExist bool
 	// Image of the probe pod, which does not have to start. Empty: the scheduler's image, which its
 	// node already has. It is only run to print its version.
 	Image   string
@@ -86,7 +89,6 @@ type verifier struct {
 	retry   *kubeapi.Retrier
 	result  *Result
 	created bool // the namespace may exist
-	unknown bool // no Deployment and no profile has the name
 }
 
 func newVerifier(cfg *rest.Config, o Options, result *Result) (*verifier, error) {
@@ -122,7 +124,7 @@ func Scheduler(ctx context.Context, cfg *rest.Config, o Options) (*Result, error
 	if err != nil {
 		return nil, err
 	}
-	if err := r.chooseDeployment(ctx); err != nil {
+	if err := r.find(ctx); err != nil {
 		return result, err
 	}
 	return result, r.run(ctx, procedure{
