@@ -19,6 +19,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -124,7 +125,7 @@ func SourceInfo(ctx context.Context, release versions.Release, e Environment) (_
 // kubernetesPrograms returns the programs to build, each with its main package.
 func kubernetesPrograms(o Options, rules versions.Rules) ([]Program, error) {
 	if len(o.Programs) == 0 {
-		return []Program{{Name: KubeScheduler, Package: mainPackage}}, nil
+		return []Program{{Name: KubeScheduler, Package: SchedulerPackage}}, nil
 	}
 	var programs []Program
 	for _, p := range o.Programs {
@@ -135,7 +136,7 @@ func kubernetesPrograms(o Options, rules versions.Rules) ([]Program, error) {
 			p.Package = kubernetes + "/cmd/" + p.Name
 		}
 		if p.Name == KubeScheduler {
-			p.Package = mainPackage
+			p.Package = SchedulerPackage
 		}
 		if p.Name == kubeAPIServer && !rules.GeneratedOpenAPI {
 			if o.Source != "" {
@@ -232,6 +233,7 @@ func (k *releaseBuild) moduleRecipe(s source, got staged, used toolchain, set *p
 	if err != nil {
 		return nil, fmt.Errorf("generate a module for %s: %w", k.release, err)
 	}
+	maps.Copy(files, k.options.Files)
 	r := &recipe{
 		info: Info{
 			Release: k.release.String(), Go: used.Used, GoNamed: used.Named, GoChosen: used.chosen, GoDirective: s.GoDirective,

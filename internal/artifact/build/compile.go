@@ -183,7 +183,11 @@ func (c *compiler) finish(ctx context.Context, r *recipe, ready *prepared, space
 func (c *compiler) compile(
 	ctx context.Context, r *recipe, ready *prepared, step string, targets []target, output string,
 ) error {
-	args := append([]string{"build", "-v"}, modFlag(r)...)
+	args := []string{"build", "-v"}
+	if targets[0].Program.Test {
+		args = []string{"test", "-c", "-vet=off"}
+	}
+	args = append(args, modFlag(r)...)
 	args = append(args, "-trimpath", "-tags", r.tags, "-ldflags", r.ldflags, "-o", output)
 	if stampsVersionControl(r.info.Go) {
 		args = append(args, "-buildvcs=false")

@@ -18,11 +18,16 @@ import (
 // generatedModule is the generated module's path, which binaries have as their main module.
 const generatedModule = "pmk-sched.io/build"
 
-// The generated main of the kube-scheduler.
+// SchedulerDir is the directory of the kube-scheduler in the generated module, and SchedulerPackage
+// its import path.
 const (
-	mainFile    = "cmd/kube-scheduler/main.go"
-	mainPackage = generatedModule + "/cmd/kube-scheduler"
-	pluginsFile = "cmd/kube-scheduler/plugins.go"
+	SchedulerDir     = "cmd/kube-scheduler"
+	SchedulerPackage = generatedModule + "/" + SchedulerDir
+)
+
+const (
+	mainFile    = SchedulerDir + "/main.go"
+	pluginsFile = SchedulerDir + "/plugins.go"
 )
 
 // schedulerMain is cmd/kube-scheduler/scheduler.go of the release; plugins are in another file.

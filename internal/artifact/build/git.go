@@ -24,7 +24,7 @@ func isRemote(given string) bool {
 func (k *releaseBuild) fromGit(ctx context.Context, given string) (*Result, error) {
 	k.programs = slices.Clone(k.programs)
 	for i, p := range k.programs {
-		if p.Package == mainPackage {
+		if p.Package == SchedulerPackage {
 			k.programs[i].Package = kubernetes + "/cmd/" + KubeScheduler
 		}
 	}

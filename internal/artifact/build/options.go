@@ -31,13 +31,16 @@ func Host() Platform { return Platform{OS: runtime.GOOS, Arch: runtime.GOARCH} }
 // String returns the platform as container tools write it: "linux/amd64".
 func (p Platform) String() string { return p.OS + "/" + p.Arch }
 
-// Program is one main package to compile.
+// Program is one main package to compile, or a package with tests.
 type Program struct {
 	// Name is the binary's file name, such as "kube-apiserver".
 	Name string `json:"name"`
 	// Package is the main package's import path. For Run, empty means k8s.io/kubernetes/cmd/<Name>.
 	// The main of the kube-scheduler is always generated.
 	Package string `json:"package,omitempty"`
+	// Test compiles the package with its tests and benchmarks to a program that runs them
+	// (go test -c), such as k8s.io/kubernetes/test/e2e.
+	Test bool `json:"test,omitempty"`
 }
 
 // Environment is the part of a machine that builds use.
@@ -84,6 +87,10 @@ type Options struct {
 	Imports []string
 	// Sources contains the directory scheduler of this project's module. Portable plugins require it.
 	Sources fs.FS
+	// Files are added to the generated module, by slash-separated path. Those of the directory
+	// SchedulerDir belong to the package of the kube-scheduler, whose function plugins returns the
+	// plugins.
+	Files map[string][]byte
 	// Platforms to build for. If it is empty, the programs are built for the host's platform.
 	Platforms []Platform
 

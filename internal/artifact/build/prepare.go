@@ -38,6 +38,9 @@ func (c *compiler) prepare(ctx context.Context, r *recipe) (*prepared, error) {
 	return ready, c.step(step, func() error {
 		for platform, packages := range byPlatform(r.targets) {
 			args := append([]string{"list", "-deps", "-f", packageFormat, "-trimpath", "-tags", r.tags}, modFlag(r)...)
+			if slices.ContainsFunc(r.targets, func(t target) bool { return t.Program.Test }) {
+				args = append(args, "-test")
+			}
 			out, err := c.goRun(ctx, r, ready, platform, append(args, packages...))
 			if err == nil {
 				if err := r.checkRequirements(out.tail); err != nil {

@@ -34,7 +34,7 @@ func groups(targets []target) [][]target {
 
 // namedByPackage reports whether `go build -o DIR/` gives the binary the program's name.
 func (t target) namedByPackage() bool {
-	return path.Base(t.Program.Package) == t.Program.Name && t.Platform.OS != "windows"
+	return path.Base(t.Program.Package) == t.Program.Name && t.Platform.OS != "windows" && !t.Program.Test
 }
 
 // compileTogether compiles several targets with one go command: all processors have work while a
