@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
@@ -76,7 +77,7 @@ func evictions(events []corev1.Event) []Finding {
 		}
 	}
 	if more -= maxEvictions; more > 0 {
-		text := count(more, "earlier eviction is", "earlier evictions are") + " not listed"
+		text := plural.Phrase(more, "earlier eviction is", "earlier evictions are") + " not listed"
 		findings = append(findings, Finding{Cause: findings[0].Cause, Text: text, Fix: "`kubectl get events` lists them"})
 	}
 	for i := range events {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
@@ -170,7 +171,7 @@ func groupObstacles(found []obstacle) []group {
 func (g group) finding(in Input) Finding {
 	f := Finding{Cause: g.cause, Resource: g.resource, Nodes: len(g.nodes),
 		Examples: g.nodes[:min(len(g.nodes), maxNames)]}
-	nodes := func(one, many string) string { return count(len(g.nodes), "node "+one, "nodes "+many) }
+	nodes := func(one, many string) string { return plural.Phrase(len(g.nodes), "node "+one, "nodes "+many) }
 	switch g.cause {
 	case Resource:
 		f.By, f.Text, f.Fix = "NodeResourcesFit", shortText(g.resource, g.short), shortFix(in.Pod, g.resource, g.short)

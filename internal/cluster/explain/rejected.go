@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 )
 
 // rejected explains a pod that a scheduler has tried to place.
@@ -78,7 +80,7 @@ func reasonFindings(in Input, reason countedReason, groups []group) []Finding {
 		return []Finding{foreign(in, reason)}
 	}
 	f := Finding{Cause: cause, By: plugin, Nodes: reason.nodes,
-		Text: fmt.Sprintf("%s: %s", count(reason.nodes, "node", "nodes"), reason.text)}
+		Text: fmt.Sprintf("%s: %s", plural.Count(reason.nodes, "node"), reason.text)}
 	switch cause {
 	case Resource:
 		f.Resource = resourceOf(reason.text)
@@ -91,7 +93,7 @@ func reasonFindings(in Input, reason countedReason, groups []group) []Finding {
 	f.detail(in)
 	if fit := matching(in); f.Nodes > fit && 0 < fit && fit < len(in.Nodes) {
 		f.Text += fmt.Sprintf("; %s the pod's node selector, the scheduler counts the others too",
-			count(fit, "node matches", "nodes match"))
+			plural.Phrase(fit, "node matches", "nodes match"))
 	}
 	return []Finding{f}
 }
@@ -161,7 +163,7 @@ func taintFindings(in Input, f Finding, text string, groups []group) []Finding {
 		return findings
 	}
 	f.excluded = matching(in) < len(in.Nodes)
-	f.Text = fmt.Sprintf("%s: %s", count(f.Nodes, "node", "nodes"), text)
+	f.Text = fmt.Sprintf("%s: %s", plural.Count(f.Nodes, "node"), text)
 	switch {
 	case !f.excluded:
 		f.detail(in)
@@ -182,7 +184,7 @@ func taintPrefix(key, value string) string {
 // foreign describes a reason that no kube-scheduler plugin gives.
 func foreign(in Input, reason countedReason) Finding {
 	f := Finding{Cause: Plugin, Nodes: reason.nodes,
-		Text: fmt.Sprintf("%s: %s", count(reason.nodes, "node", "nodes"), reason.text)}
+		Text: fmt.Sprintf("%s: %s", plural.Count(reason.nodes, "node"), reason.text)}
 	s := findScheduler(in.Schedulers, schedulerOf(in.Pod))
 	if s == nil {
 		return f
@@ -279,6 +281,6 @@ func changed(in Input, findings []Finding) *Finding {
 	return &Finding{
 		Cause: Retry, Examples: free[:min(len(free), maxNames)],
 		Text: fmt.Sprintf("since then %s room for the pod: %s; the scheduler tries again within minutes",
-			count(len(free), "node has", "nodes have"), list(free)),
+			plural.Phrase(len(free), "node has", "nodes have"), list(free)),
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	componentresource "k8s.io/component-helpers/resource"
 	schedulinghelpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 )
 
 // Usage is the pods' resource usage on a node.
@@ -121,7 +123,7 @@ func shortText(name string, short []shortage) string {
 		if i == 0 {
 			unit = " " + resourceName(name)
 		}
-		parts = append(parts, fmt.Sprintf("%s %s%s", count(amounts[s.lacks.String()], "node lacks", "nodes lack"),
+		parts = append(parts, fmt.Sprintf("%s %s%s", plural.Phrase(amounts[s.lacks.String()], "node lacks", "nodes lack"),
 			amount(s.lacks), unit))
 	}
 	return strings.Join(parts, ", ")
