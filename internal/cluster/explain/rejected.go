@@ -31,6 +31,13 @@ func rejected(in Input, text string) []Finding {
 	if f := changed(in, findings); f != nil {
 		findings = append(findings, *f)
 	}
+	fixes := map[string]bool{}
+	for i, f := range findings {
+		if fixes[f.Fix] {
+			findings[i].Fix = ""
+		}
+		fixes[f.Fix] = true
+	}
 	return findings
 }
 
@@ -111,13 +118,13 @@ func resourceOf(text string) string {
 func withGroup(in Input, f Finding, groups []group) Finding {
 	at := slices.IndexFunc(groups, func(g group) bool { return g.cause == f.Cause && g.resource == f.Resource })
 	if at < 0 {
-		return f
+		return withFurther(in, f)
 	}
 	g := groups[at]
 	if f.Cause == NodeAffinity && len(g.nodes) > f.Nodes {
 		g.nodes = g.nodes[:f.Nodes] // the scheduler reports the others for their taints
 	}
-	own := g.finding(in)
+	own := g.combined(in)
 	f.Examples, f.Fix = own.Examples, own.Fix
 	switch {
 	case own.Nodes == f.Nodes:
@@ -128,6 +135,22 @@ func withGroup(in Input, f Finding, groups []group) Finding {
 		f.Nodes = own.Nodes
 	default:
 		f.Text += " (now " + own.Text + ")"
+	}
+	return f
+}
+
+// withFurther adds the computed details for nodes that have another obstacle before the cause. The
+// remedy is with the first obstacle, unless the pod fits on none of the nodes.
+func withFurther(in Input, f Finding) Finding {
+	var all []obstacle
+	for i := range in.Nodes {
+		all = append(all, allObstacles(in, &in.Nodes[i])...)
+	}
+	for _, g := range groupObstacles(all) {
+		if own := g.finding(in); g.cause == f.Cause && g.resource == f.Resource && own.Nodes == f.Nodes {
+			own.Fix = g.hopeless(in.Pod)
+			return own
+		}
 	}
 	return f
 }
@@ -153,7 +176,7 @@ func taintFindings(in Input, f Finding, text string, groups []group) []Finding {
 			continue
 		}
 		if named == nil && f.Cause == Taint && (g.cause == Taint || g.cause == NotReady) || g.cause == f.Cause {
-			findings = append(findings, g.finding(in))
+			findings = append(findings, g.combined(in))
 		}
 	}
 	for _, own := range findings {
@@ -241,6 +264,9 @@ func noVictims(in Input, message string, findings []Finding) *Finding {
 		}
 		return nil
 	}
+	if !evictionHelps(in) {
+		return nil
+	}
 	priority := int32(0)
 	if in.Pod.Spec.Priority != nil {
 		priority = *in.Pod.Spec.Priority
@@ -250,6 +276,19 @@ func noVictims(in Input, message string, findings []Finding) *Finding {
 		Text: fmt.Sprintf("no running pod has a lower priority than %d, so that none is preempted", priority),
 		Fix:  "a PriorityClass with a higher value, if the pod is more important than those that run",
 	}
+}
+
+// evictionHelps reports whether the pod would fit on a node without the pods that run there. It
+// would fit on no node that is unknown.
+func evictionHelps(in Input) bool {
+	for i := range in.Nodes {
+		if !slices.ContainsFunc(allObstacles(in, &in.Nodes[i]), func(o obstacle) bool {
+			return o.cause != HostPort && (o.cause != Resource || o.short.tooSmall())
+		}) {
+			return true
+		}
+	}
+	return len(in.Nodes) == 0
 }
 
 // changed reports nodes that have no obstacle any more, if all that the scheduler reported can be
