@@ -200,13 +200,12 @@ func (r *Result) compare(in Input, refused map[string][]string) {
 		}
 	}
 	if together > 0 {
-		r.Notes = append(r.Notes,
-			plural.Phrase(together, "node is", "nodes are")+" refused by all plugins together, and by none of them alone")
+		r.Notes = append(r.Notes, plural.Phrase(together, "node is", "nodes are")+
+			" refused by all plugins together, and by none of them alone")
 	}
 	for _, by := range slices.Sorted(maps.Keys(alone)) {
-		r.Notes = append(r.Notes,
-			fmt.Sprintf("plugin %s alone refuses %s that it does not refuse with the others", by,
-				plural.Count(alone[by], "node")))
+		r.Notes = append(r.Notes, fmt.Sprintf("plugin %s alone refuses %s that it does not refuse with the others", by,
+			plural.Count(alone[by], "node")))
 	}
 }
 
