@@ -194,3 +194,19 @@ func FuzzFromServerNeverPanics(f *testing.F) {
 		}
 	})
 }
+
+func TestABranchOfAMinorHasATestedPatch(t *testing.T) {
+	for _, release := range Releases() {
+		for _, prefix := range []string{"v", "", "release-"} {
+			branch := prefix + release.MinorString()
+			if got, ok := TestedPatch(branch); !ok || got != release {
+				t.Errorf("%s: got %s, %t, want %s", branch, got, ok, release)
+			}
+		}
+	}
+	for _, branch := range []string{"", "auto", "v1.24.3", "v1.2", "1.99"} {
+		if got, ok := TestedPatch(branch); ok {
+			t.Errorf("%s: got %s", branch, got)
+		}
+	}
+}

@@ -24,6 +24,18 @@ func Releases() []Release {
 	return list
 }
 
+// TestedPatch returns the tested release of a branch that names a minor release: "v1.24", "1.24" or
+// "release-1.24". It reports false for every other branch.
+func TestedPatch(branch string) (Release, bool) {
+	minor := strings.TrimPrefix(strings.TrimPrefix(branch, "release-"), "v")
+	for _, release := range Releases() {
+		if release.MinorString() == minor {
+			return release, true
+		}
+	}
+	return Release{}, false
+}
+
 // newestOf returns the tested release of the minor release in text ("1.24", "v1.24.x",
 // "release-1.24"), or "".
 func newestOf(text string) string {

@@ -34,6 +34,9 @@ func Decode(text []byte) (*CustomScheduler, error) {
 		} `yaml:"metadata"`
 		Spec CustomSchedulerSpec `yaml:"spec"`
 	}
+	if err := checkGivenType(text, Kind, ""); err != nil {
+		return nil, err
+	}
 	if err := decodeOnly(text, &file, "scheduler"); err != nil {
 		return nil, err
 	}
@@ -71,6 +74,19 @@ func checkType(apiVersion, kind, want, hint string) error {
 		hint = fmt.Sprintf("start the file with apiVersion: %s and kind: %s", APIVersion, want)
 	}
 	return &Error{text: fmt.Sprintf("expected a %s, got %s %q", want, apiVersion, kind), hint: hint}
+}
+
+// checkGivenType returns an error if a file names another type: the fields of another type are not
+// unknown fields.
+func checkGivenType(text []byte, want, hint string) error {
+	var file struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string `yaml:"kind"`
+	}
+	if yaml.Unmarshal(text, &file) != nil || file.Kind == "" {
+		return nil
+	}
+	return checkType(file.APIVersion, file.Kind, want, hint)
 }
 
 // goTypes matches the Go types in messages of the YAML library.

@@ -86,13 +86,14 @@ func TestDocumentIsAMappingOrAText(t *testing.T) {
 func TestInvalidFilesAreRefusedWithTheirLines(t *testing.T) {
 	refused := refusals{}
 	for text, want := range map[string]string{
-		"":                               "the file is empty",
-		head + "---\n" + head:            "a second document",
-		"kind: X\n":                      `expected a CustomScheduler, got  "X"`,
-		head + "spec: {preset: binpack}": "line 4: unknown field preset",
-		head + "spec:\n  replicas: none": `line 5: invalid value "none": must be a number above 0, or auto`,
-		head + "spec: {replicas: 0}":     `line 4: invalid value "0": must be a number above 0, or auto`,
-		head + "spec: {replicas: -1}":    `line 4: invalid value "-1"`,
+		"":                    "the file is empty",
+		head + "---\n" + head: "a second document",
+		"kind: X\n":           `expected a CustomScheduler, got  "X"`,
+		"apiVersion: v1\nkind: Config\nclusters: []\n":           `expected a CustomScheduler, got v1 "Config"`,
+		head + "spec: {preset: binpack}":                         "line 4: unknown field preset",
+		head + "spec:\n  replicas: none":                         `line 5: invalid value "none": must be a number above 0, or auto`,
+		head + "spec: {replicas: 0}":                             `line 4: invalid value "0": must be a number above 0, or auto`,
+		head + "spec: {replicas: -1}":                            `line 4: invalid value "-1"`,
 		head + "spec:\n  resources: {limits: {memory: x}}":       `line 5: invalid quantity "x"`,
 		head + "spec:\n  extenders: [{name: a, httpTimeout: 1}]": `line 5: invalid duration "1"`,
 		head +

@@ -25,16 +25,12 @@ func DecodeTest(text []byte) (*SchedulingTest, error) {
 		Expect  []Expectation `yaml:"expect"`
 	}
 	var lines struct {
-		APIVersion string      `yaml:"apiVersion"`
-		Kind       string      `yaml:"kind"`
-		Expect     []yaml.Node `yaml:"expect"`
+		Expect []yaml.Node `yaml:"expect"`
 	}
-	// The type first: another type's fields are not unknown.
-	if yaml.Unmarshal(text, &lines) == nil && lines.Kind != "" {
-		if err := checkType(lines.APIVersion, lines.Kind, TestKind, ""); err != nil {
-			return nil, err
-		}
+	if err := checkGivenType(text, TestKind, ""); err != nil {
+		return nil, err
 	}
+	_ = yaml.Unmarshal(text, &lines) // decodeOnly reports errors
 	if err := decodeOnly(text, &file, "test"); err != nil {
 		return nil, err
 	}

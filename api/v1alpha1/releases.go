@@ -73,7 +73,11 @@ type releasesFile struct {
 // DecodeReleases reads a release index strictly: an unknown field, a duplicate field and a second
 // document are errors with their lines. It does not validate: see [SchedulerReleases.Validate].
 func DecodeReleases(text []byte) (*SchedulerReleases, error) {
+	const hint = "`pmk-sched build --branches v1.34,v1.35 --index releases.yaml` writes a release index"
 	var file releasesFile
+	if err := checkGivenType(text, ReleasesKind, hint); err != nil {
+		return nil, err
+	}
 	if err := decodeOnly(text, &file, "release index"); err != nil {
 		var rules *RulesError
 		if errors.As(err, &rules) {
@@ -81,8 +85,7 @@ func DecodeReleases(text []byte) (*SchedulerReleases, error) {
 		}
 		return nil, err
 	}
-	if err := checkType(file.APIVersion, file.Kind, ReleasesKind,
-		"`pmk-sched build --branches v1.34,v1.35 --index releases.yaml` writes a release index"); err != nil {
+	if err := checkType(file.APIVersion, file.Kind, ReleasesKind, hint); err != nil {
 		return nil, err
 	}
 	index := &SchedulerReleases{Releases: file.Releases}

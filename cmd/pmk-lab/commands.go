@@ -55,6 +55,7 @@ func upCommand(u *command.UI) *cli.Command {
 			if c.Bool("programs-only") {
 				return lab.GetPrograms(c.Context, o)
 			}
+			u.Warn(o.Warnings()...)
 			l, err := lab.Up(c.Context, o)
 			if err != nil {
 				return err

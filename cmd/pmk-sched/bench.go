@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/bench"
 )
@@ -94,8 +95,8 @@ func slowest(s bench.Side) string {
 // extension points.
 func benchTable(r *bench.Result) string {
 	var p printer
-	p.Line("%s: %d pods on %d nodes, all created before the scheduler starts; %d samples of each scheduler, in turn",
-		r.Workload, r.Pods, r.Nodes, r.Samples)
+	p.Line("%s: %s on %s, all created before the scheduler starts; %s of each scheduler, in turn", r.Workload,
+		plural.Count(r.Pods, "pod"), plural.Count(r.Nodes, "node"), plural.Count(r.Samples, "sample"))
 	sides := r.Sides()
 	p.Head(len(sides), "SCHEDULER", "NAME", "RELEASE", "PODS/S", "SAMPLES", "ATTEMPT (MEDIAN)", "ATTEMPT (P99)")
 	for _, s := range sides {

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
@@ -94,7 +95,7 @@ func verdict(outcomes []preflight.Outcome) string {
 		counts[o.Status]++
 	}
 	text := fmt.Sprintf("%d passed, %s, %d failed", counts[preflight.Passed],
-		command.Count(counts[preflight.Warned], "warning"), counts[preflight.Failed])
+		plural.Count(counts[preflight.Warned], "warning"), counts[preflight.Failed])
 	if n := counts[preflight.Unknown]; n > 0 {
 		text += fmt.Sprintf(", %d could not be checked", n)
 	}

@@ -45,7 +45,7 @@ func deployCommand(u *ui) *cli.Command {
 			}
 			return u.Conclude(c.String("output"), outcome, outcome.Changes.String(),
 				fmt.Sprintf("scheduler %s is deployed (revision %d)", plan.Name, outcome.Revision),
-				fmt.Sprintf("`%s`, then put \"schedulerName: %s\" into the spec of a pod", plan.Command("verify"), plan.Name))
+				fmt.Sprintf("`%s`, then %s", plan.Command("verify"), useScheduler(plan.Name)))
 		},
 	}
 }

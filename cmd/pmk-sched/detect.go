@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
@@ -76,22 +77,41 @@ func infoTable(i *inspect.Info) string {
 		p.Row(d.Name, d.Namespace, orDash(d.Release), orDash(d.Due), d.Image, expiry(d.Certificate))
 	}
 	p.Head(len(i.KnownProblems), "KNOWN PROBLEMS")
-	for _, known := range i.KnownProblems {
-		p.Row("- " + problemOwner(known) + ": " + known.String())
+	for _, line := range problemLines(i.KnownProblems) {
+		p.Row(line)
 	}
 	p.Head(len(i.Warnings), "WARNINGS")
 	for _, warning := range i.Warnings {
 		p.Row("- " + warning)
 	}
-	p.Line("\n%d requests to the API server", i.Requests)
+	p.Line("\n%s to the API server", plural.Count(int(i.Requests), "request"))
 	return p.String()
 }
 
-func problemOwner(known inspect.KnownProblem) string {
-	if known.Scheduler == "" {
-		return known.Release
+// problemLines returns a line for each problem of a release, with the schedulers that meet its
+// condition: deployed schedulers have the problems of their release too.
+func problemLines(all []inspect.KnownProblem) []string {
+	type key struct{ release, issue, effect string }
+	var order []key
+	texts, schedulers := map[key]string{}, map[key][]string{}
+	for _, known := range all {
+		k := key{known.Release, known.Issue, known.Effect}
+		if _, found := texts[k]; !found {
+			order, texts[k] = append(order, k), known.String()
+		}
+		if known.Scheduler != "" {
+			schedulers[k] = append(schedulers[k], known.Scheduler)
+		}
 	}
-	return "scheduler " + known.Scheduler + ", " + known.Release
+	var lines []string
+	for _, k := range order {
+		owner := k.release
+		if list := schedulers[k]; len(list) > 0 {
+			owner += ", " + strings.Join(list, ", ")
+		}
+		lines = append(lines, "- "+owner+": "+texts[k])
+	}
+	return lines
 }
 
 func nodeFact(i *inspect.Info) string {

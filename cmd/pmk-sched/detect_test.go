@@ -52,6 +52,26 @@ func TestDetectTableListsDeployedSchedulersAndMissingCredentials(t *testing.T) {
 	}
 }
 
+func TestDetectTableListsAProblemOfAReleaseAndItsSchedulersOnce(t *testing.T) {
+	problem := func(scheduler, release, issue, when string) inspect.KnownProblem {
+		return inspect.KnownProblem{Scheduler: scheduler, Release: release, Issue: issue, Effect: "pods stay pending",
+			When: when, Fix: "v1.26.0"}
+	}
+	table := printInfo(t, &inspect.Info{KnownProblems: []inspect.KnownProblem{
+		problem("", "v1.24.3", "kubernetes#1", "if plugin X runs"), problem("", "v1.24.3", "kubernetes#2", ""),
+		problem("gpu/a", "v1.24.3", "kubernetes#1", ""), problem("gpu/b", "v1.24.3", "kubernetes#1", ""),
+		problem("gpu/old", "v1.23.17", "kubernetes#1", ""),
+	}})
+	want := `KNOWN PROBLEMS
+- v1.24.3, gpu/a, gpu/b: if plugin X runs, pods stay pending (kubernetes#1; fixed in v1.26.0)
+- v1.24.3: pods stay pending (kubernetes#2; fixed in v1.26.0)
+- v1.23.17, gpu/old: pods stay pending (kubernetes#1; fixed in v1.26.0)
+`
+	if !strings.Contains(table, want) {
+		t.Errorf("got\n%s\nwant\n%s", table, want)
+	}
+}
+
 func TestDetectTableSaysWhatPlacesGangs(t *testing.T) {
 	info := &inspect.Info{Gangs: &inspect.Gangs{API: "scheduling.k8s.io/v1beta1", Gates: []string{"GenericWorkload"},
 		Served: true}}

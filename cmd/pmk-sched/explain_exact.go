@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
 )
@@ -76,7 +77,8 @@ func (p *printer) outcome(r *decision.Result) {
 	if r.From != "" && r.From != r.Node {
 		p.Line("it is on node %s now", r.From)
 	}
-	p.Line("scheduler %s %s: %d nodes, %d refused, %d scored", r.Scheduler, r.Release, len(r.Nodes), refused, scored)
+	p.Line("scheduler %s %s: %s, %d refused, %d scored", r.Scheduler, r.Release, plural.Count(len(r.Nodes), "node"), refused,
+		scored)
 	if left := len(r.Nodes) - refused; scored == 0 && left > 0 && r.Node != "" && len(r.Evicted) == 0 {
 		p.Line("nodes are not scored if only one is left")
 	}
@@ -142,7 +144,7 @@ func (p *printer) chosen(c *decision.Chosen) {
 		p.Line("\nnode %s was not scored", c.Node)
 		return
 	default:
-		p.Line("\nnode %s lacks %d points: %s has the best score", c.Node, c.Lacks, c.Best)
+		p.Line("\nnode %s lacks %s: %s has the best score", c.Node, plural.Count(int(c.Lacks), "point"), c.Best)
 	}
 	p.Head(len(c.Differences), "BY", "WEIGHT", c.Node, c.Best, "DIFFERENCE")
 	for _, d := range c.Differences {

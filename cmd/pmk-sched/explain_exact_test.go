@@ -60,7 +60,7 @@ for node d to be selected, each of these has to accept it:
 `)
 	compareTable(t, &decision.Result{Namespace: "shop", Pod: "web", Release: "v1.24.3", Scheduler: "packer",
 		Message: "no room", Nodes: []decision.Node{{Name: "a", Refused: []string{"X"}}}},
-		"pod shop/web fits on no node: no room\nscheduler packer v1.24.3: 1 nodes, 1 refused, 0 scored\n")
+		"pod shop/web fits on no node: no room\nscheduler packer v1.24.3: 1 node, 1 refused, 0 scored\n")
 }
 
 func compareTable(t *testing.T, r *decision.Result, want string) {

@@ -10,6 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
@@ -130,7 +131,23 @@ func readSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
 	return sp, err
 }
 
-func readName(c *cli.Context, u *ui) (*spec.Spec, error) { return named(spec.Read(nameFlags(c, u))) }
+func readName(c *cli.Context, u *ui) (*spec.Spec, error) {
+	sp, err := spec.Read(nameFlags(c, u))
+	if err != nil {
+		return nil, err
+	}
+	return sp, u.requireName(c, sp)
+}
+
+// requireName refuses a spec without a name. Its hint lists the deployed schedulers, if the cluster
+// answers.
+func (u *ui) requireName(c *cli.Context, sp *spec.Spec) error {
+	err := sp.RequireName()
+	if err == nil {
+		return nil
+	}
+	return problem.WithHint(err, lifecycle.DeployedHint(c.Context, u.Session))
+}
 
 // named refuses a spec without a name.
 func named(sp *spec.Spec, err error) (*spec.Spec, error) {

@@ -48,7 +48,7 @@ func readFleetFile(c *cli.Context, u *ui) (*spec.Spec, error) {
 	if c.String("file") == "" {
 		return nil, problem.Invalidf("describe the scheduler in a file: pmk-sched.yaml", "--file is required")
 	}
-	return readName(c, u)
+	return named(spec.Read(nameFlags(c, u)))
 }
 
 // readFleet returns the clusters that the flags select.

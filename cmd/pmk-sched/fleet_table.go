@@ -1,13 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
@@ -50,7 +49,7 @@ func fleetStatusTable(rows []fleet.Row[replace.Status], now time.Time) string {
 			p.Row(row.Cluster, orDash(s.Server), "-", "-", "-", "-", "-", code)
 		}
 	}
-	p.Line("\n%d clusters, %d requests to their API servers", len(rows), requests)
+	p.Line("\n%s, %s to their API servers", plural.Count(len(rows), "cluster"), plural.Count(int(requests), "request"))
 	return p.String()
 }
 
@@ -64,7 +63,7 @@ func driftOf(w *health.Workload) string {
 	case len(w.Drift) == 1:
 		return "1 object"
 	}
-	return strconv.Itoa(len(w.Drift)) + " objects"
+	return plural.Count(len(w.Drift), "object")
 }
 
 // verifiedAt is the day on which a scheduler was last proved to bind pods.
@@ -81,7 +80,7 @@ func daysLeft(c *health.Certificate, now time.Time) string {
 		return "-"
 	}
 	if left := c.Expires.Sub(now); left > 0 {
-		return fmt.Sprintf("%d days", left/(24*time.Hour))
+		return plural.Count(int(left/(24*time.Hour)), "day")
 	}
 	return "expired"
 }
@@ -167,5 +166,6 @@ func fleetFindings[T any](rows []fleet.Row[T], findings func(*T) []string) error
 	if text == "" {
 		return nil
 	}
-	return command.CheckFailed("%d of %d clusters have findings, %d could not be read%s", found, len(rows), unread, text)
+	return command.CheckFailed("%d of %s findings, %d could not be read%s", found,
+		plural.Phrase(len(rows), "cluster has", "clusters have"), unread, text)
 }

@@ -17,6 +17,9 @@ import (
 )
 
 // simulateSteps runs steps whose files are relative to dir.
+// checkNext is the next step once a scheduler's simulation is as wanted.
+const checkNext = "`pmk-sched check` with the same --file, --preset or --config"
+
 func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) error {
 	r := simulate.Request{Script: simulate.Script{Steps: steps, Dir: dir, Stdin: u.In}}
 	var against []string
@@ -36,8 +39,7 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 	if err != nil {
 		return err
 	}
-	return u.Conclude(c.String("output"), result, simulationTable(result), "",
-		"`pmk-sched check` with the same --file, --preset or --config")
+	return u.Conclude(c.String("output"), result, simulationTable(result), "", checkNext)
 }
 
 // withReport writes a result's page to a file, which is replaced when it is complete. Only its

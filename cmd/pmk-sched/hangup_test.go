@@ -136,7 +136,7 @@ func TestClosedPipeDoesNotStopTheOperation(t *testing.T) {
 			o := startOperation(t, w, false)
 			o.pass(t, operationSteps[:i]...)
 			for _, passed := range operationSteps[:i] {
-				readUntil(t, r, "✓ "+passed+" (")
+				readUntil(t, r, "✓ "+passed)
 			}
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
@@ -179,7 +179,7 @@ func TestOnlyASecondInterruptEndsTheUndo(t *testing.T) {
 				}
 			}
 			signal(tc.first)
-			readUntil(t, r, "✗ swap (")
+			readUntil(t, r, "✗ swap")
 			for _, s := range tc.more {
 				signal(s)
 			}

@@ -115,7 +115,7 @@ func (m migration) takeOver(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	next := fmt.Sprintf("put \"schedulerName: %s\" into the spec of a pod", plan.Name)
+	next := useScheduler(plan.Name)
 	if _, err := os.Stat(backup); err == nil {
 		next += fmt.Sprintf("; back: `pmk-sched migrate --back -f %s`", backup)
 	}

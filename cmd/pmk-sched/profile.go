@@ -69,14 +69,12 @@ func profileShowCommand(u *ui) *cli.Command {
 // presetRelease returns the release of --branch. A preset depends on the minor release only: a
 // minor needs no search for its newest patch.
 func presetRelease(c *cli.Context, u *ui) (versions.Release, error) {
-	branch, known := c.String("branch"), versions.Releases()
+	branch := c.String("branch")
 	if branch == "" {
-		return known[0], nil
+		return versions.Releases()[0], nil
 	}
-	for _, release := range known {
-		if release.MinorString() == strings.TrimPrefix(branch, "v") {
-			return release, nil
-		}
+	if release, ok := versions.TestedPatch(branch); ok {
+		return release, nil
 	}
 	return pack.ResolveBranch(c.Context, u.Session, branch)
 }

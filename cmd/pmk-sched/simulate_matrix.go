@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
@@ -65,10 +66,11 @@ func simulateMatrix(c *cli.Context, u *ui) error {
 	if printed := u.Data(c.String("output"), result, matrixTable(result)); printed != nil {
 		return printed
 	}
-	if err != nil {
+	if err := cmp.Or(err, failedCells(result)); err != nil {
 		return err
 	}
-	return failedCells(result)
+	u.Verdict("", "`pmk-sched simulate pending --report report.html` with the --file and --snapshot of a row shows where its pods go")
+	return nil
 }
 
 func failedCells(result *matrix.Result) error {
@@ -82,7 +84,7 @@ func failedCells(result *matrix.Result) error {
 	if failed == 0 {
 		return nil
 	}
-	err := fmt.Errorf("%d of %d simulations failed", failed, len(result.Cells))
+	err := fmt.Errorf("%d of %s failed", failed, plural.Count(len(result.Cells), "simulation"))
 	for _, hint := range hints {
 		err = problem.WithHint(err, hint)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
@@ -45,7 +46,7 @@ func simulateReplayCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return u.Data(c.String("output"), result, replayTable(result))
+			return u.Conclude(c.String("output"), result, replayTable(result), "", checkNext)
 		},
 	}
 }
@@ -70,13 +71,13 @@ func replayFlags(u *ui) []cli.Flag {
 func replayTable(r *replay.Result) string {
 	var p printer
 	duration := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)
-	p.Line("%s %s on a recording of %s, in %d groups of at most %s\n", r.Scheduler, r.Release, duration, r.Groups,
-		time.Duration(r.StepSeconds*float64(time.Second)).Round(time.Millisecond))
+	p.Line("%s %s on a recording of %s, in %s of at most %s\n", r.Scheduler, r.Release, duration,
+		plural.Count(r.Groups, "group"), time.Duration(r.StepSeconds*float64(time.Second)).Round(time.Millisecond))
 	p.Row("", "REPLAY", "RECORDING")
 	for _, f := range r.Figures() {
 		p.Row(f.Name, f.Replayed, f.Recorded)
 	}
-	p.Line("\nnodes of pods: %d as recorded, %d others", r.SameNode, r.OtherNode)
+	p.Line("\nnodes of pods: %d as recorded, %s", r.SameNode, plural.Count(r.OtherNode, "other"))
 	p.Head(len(r.Evicted), "EVICTED POD", "NODE", "FOR", "AT")
 	for _, e := range first(r.Evicted) {
 		p.Row(e.Namespace+"/"+e.Name, e.Node, orDash(e.By), replay.Elapsed(e.Seconds))

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
@@ -15,16 +15,16 @@ func simulationTable(r *report.Report) string {
 	var p printer
 	for i, step := range r.Steps {
 		s := step.Summary
-		p.Line("step %d, %s: %d of %d pods placed, %d moved, %d unplaced, %d evicted",
-			i+1, step.Scenario, s.Placed, s.Scheduled, s.Moved, s.Unplaced, s.Evicted)
+		p.Line("step %d, %s: %d of %s placed, %d moved, %d unplaced, %d evicted",
+			i+1, step.Scenario, s.Placed, plural.Count(s.Scheduled, "pod"), s.Moved, s.Unplaced, s.Evicted)
 		if removed := step.Removed; removed != nil {
-			p.Line("step %d, when the drained nodes are removed: %d of %d pods placed", i+1, len(removed.Placements),
-				len(removed.Placements)+len(removed.Unplaced))
+			p.Line("step %d, when the drained nodes are removed: %d of %s placed", i+1, len(removed.Placements),
+				plural.Count(len(removed.Placements)+len(removed.Unplaced), "pod"))
 		}
 	}
 	s := r.Summary
 	p.Line("%d of %s placed on %s by %s %s, %d moved, %d unplaced, %d evicted",
-		s.Placed, command.Count(s.Scheduled, "pod"), command.Count(s.Nodes, "node"), r.Scheduler, r.Release, s.Moved,
+		s.Placed, plural.Count(s.Scheduled, "pod"), plural.Count(s.Nodes, "node"), r.Scheduler, r.Release, s.Moved,
 		s.Unplaced, s.Evicted)
 	p.resources(s)
 	p.devices(r.Devices)
@@ -45,8 +45,8 @@ func (p *printer) removed(r *report.Removed) {
 	if r == nil {
 		return
 	}
-	p.Line("\nwhen the drained nodes are removed: %d of %d pods placed, %d evicted", len(r.Placements),
-		len(r.Placements)+len(r.Unplaced), len(r.Evicted))
+	p.Line("\nwhen the drained nodes are removed: %d of %s placed, %d evicted", len(r.Placements),
+		plural.Count(len(r.Placements)+len(r.Unplaced), "pod"), len(r.Evicted))
 	p.placements(r.Placements, r.Unplaced)
 }
 
@@ -132,12 +132,13 @@ func (p *printer) capacity(c *report.Capacity) {
 	if c == nil {
 		return
 	}
-	pods := c.Copies * c.PodsPerCopy
+	copies := plural.Phrase(c.Copies, "copy fits", "copies fit")
+	pods := plural.Count(c.Copies*c.PodsPerCopy, "pod")
 	switch {
 	case c.Limited:
-		p.Line("\nat least %d copies fit (%d pods): none was refused", c.Copies, pods)
+		p.Line("\nat least %s (%s): none was refused", copies, pods)
 	default:
-		p.Line("\n%d copies fit (%d pods); then %s/%s does not: %s", c.Copies, pods, c.Stop.Namespace, c.Stop.Name,
+		p.Line("\n%s (%s); then %s/%s does not: %s", copies, pods, c.Stop.Namespace, c.Stop.Name,
 			c.Stop.Reason)
 	}
 }
@@ -146,8 +147,9 @@ func (p *printer) comparison(c *report.Comparison) {
 	if c == nil {
 		return
 	}
-	p.Line("\ncompared with %s (%s %s): %d pods are placed the same, %d differently; %d differ between two runs of it",
-		c.Against, c.Scheduler, c.Release, c.Same, len(c.Differences), len(c.Noise))
+	p.Line("\ncompared with %s (%s %s): %s placed the same, %d differently; %s between two runs of it",
+		c.Against, c.Scheduler, c.Release, plural.Phrase(c.Same, "pod is", "pods are"), len(c.Differences),
+		plural.Phrase(len(c.Noise), "differs", "differ"))
 	p.runs(c)
 	p.Head(len(c.Differences), "DIFFERENT POD", "NODE", "NODE BY "+c.Against)
 	for _, d := range first(c.Differences) {

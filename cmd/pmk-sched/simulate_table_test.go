@@ -70,7 +70,7 @@ gpu	b	b	2	0 → 0	2 → 2	-
 
 2 copies fit (6 pods); then shop/web-9 does not: Insufficient cpu
 
-compared with default (default-scheduler v1.24.3): 1 pods are placed the same, 1 differently; 2 differ between two runs of it
+compared with default (default-scheduler v1.24.3): 1 pod is placed the same, 1 differently; 2 differ between two runs of it
 
 RUN OF default	PLACED	EVICTED	EMPTY NODES	COST OF EMPTY NODES
 1	2	0	-	-

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
@@ -112,7 +113,8 @@ func upgradeComparison(r *upgrades.Result) string {
 		p.Row(g.Name, g.From, g.To, set)
 	}
 	if others := len(r.Gates) - len(gates); others > 0 {
-		p.Line("%d gates of linked libraries differ too, see -o json", others)
+		p.Line("%s too, see -o json",
+			plural.Phrase(others, "gate of a linked library differs", "gates of linked libraries differ"))
 	}
 	for _, k := range r.New {
 		p.Line("\nnew problem: %s", k)
@@ -129,8 +131,10 @@ func (p *printer) upgradePlacements(r *upgrades.Placements) {
 	if r == nil {
 		return
 	}
-	p.Line("%d pods are scheduled again, %d and %d get a node: %d differ, %d are the same, %d are ties (%d and %d runs)",
-		r.Pods, r.Placed, r.NewPlaced, len(r.Differences), r.Same, r.Ties, r.Runs, r.NewRuns)
+	p.Line("%s scheduled again, %d and %d get a node: %s, %s, %s (%d and %d runs)",
+		plural.Phrase(r.Pods, "pod is", "pods are"), r.Placed, r.NewPlaced,
+		plural.Phrase(len(r.Differences), "differs", "differ"), plural.Phrase(r.Same, "is the same", "are the same"),
+		plural.Phrase(r.Ties, "is a tie", "are ties"), r.Runs, r.NewRuns)
 	if r.Doubtful >= 0.05 {
 		p.Line("up to %.1f of the differences may be ties", r.Doubtful)
 	}

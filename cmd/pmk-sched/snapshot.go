@@ -6,6 +6,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 func snapshotCommand(u *ui) *cli.Command {
@@ -39,8 +40,11 @@ func snapshotCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return u.Conclude(c.String("output"), header, snapshotTable(header), "",
-				"`pmk-sched simulate pending --snapshot "+c.String("to-file")+"`")
+			next := "pmk-sched simulate pending --snapshot " + c.String("to-file")
+			if header.Release == "" {
+				next += " --branch " + versions.Releases()[0].String()
+			}
+			return u.Conclude(c.String("output"), header, snapshotTable(header), "", "`"+next+"`")
 		},
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
@@ -114,7 +115,7 @@ func statusText(s *replace.Status) string {
 	for _, w := range slices.Concat(s.Schedulers, s.Extenders) {
 		p.WriteString("\n" + w.String() + "\n" + details(w))
 	}
-	p.Line("\n%d requests to the API server%s", s.Requests, prefixed(" ", s.Server))
+	p.Line("\n%s to the API server%s", plural.Count(int(s.Requests), "request"), prefixed(" ", s.Server))
 	return strings.TrimPrefix(p.String(), "\n")
 }
 
@@ -164,8 +165,8 @@ func details(w *health.Workload) string {
 	if p := w.Waiting; p != nil && p.Pods == 0 {
 		fact("waiting", "no pods")
 	} else if p != nil {
-		fact("waiting", fmt.Sprintf("%d pods, the oldest, %s, since %s; %d of them not reported on by the scheduler", p.Pods,
-			p.Oldest, instant(p.Since), p.Ignored))
+		fact("waiting", fmt.Sprintf("%s, the oldest, %s, since %s; %d of them not reported on by the scheduler",
+			plural.Count(p.Pods, "pod"), p.Oldest, instant(p.Since), p.Ignored))
 	}
 	fact("scheduling", schedulingText(w.Scheduling))
 	fact("extenders", strings.Join(w.Calls, ", "))

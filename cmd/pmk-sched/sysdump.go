@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
@@ -41,7 +42,8 @@ func sysdumpCommand(u *ui) *cli.Command {
 				u.Warn(oneLine(unread))
 			}
 			return u.Data(c.String("output"), summary,
-				fmt.Sprintf("%s: %d files, %d bytes uncompressed\n", summary.Archive, summary.Files, summary.Bytes))
+				fmt.Sprintf("%s: %s, %d bytes uncompressed\n", summary.Archive, plural.Count(summary.Files, "file"),
+					summary.Bytes))
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
@@ -14,6 +15,10 @@ import (
 const (
 	// textWidth is the width of printed text, in columns.
 	textWidth = 100
+	// tableWidth is the width of a table whose cells are shortened.
+	tableWidth = 80
+	// narrowest is the width below which no column is shortened.
+	narrowest = 8
 	// mostRows limits the entries from a long list in a table. The other formats have all.
 	mostRows = 20
 	// mostBest limits the best nodes, or the slowest plugins, in a table.
@@ -27,6 +32,35 @@ type printer struct{ command.Printer }
 
 // first returns the entries in a list that its table has.
 func first[T any](list []T) []T { return list[:min(mostRows, len(list))] }
+
+// fitted writes rows that fit a terminal: while they are wider than [tableWidth], the widest of the
+// columns is shortened, with an ellipsis.
+func (p *printer) fitted(rows [][]string, columns ...int) {
+	widths, total := make([]int, len(rows[0])), 2*(len(rows[0])-1)
+	for i := range widths {
+		for _, row := range rows {
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+		}
+		total += widths[i]
+	}
+	for ; total > tableWidth; total-- {
+		widest := slices.MaxFunc(columns, func(a, b int) int { return widths[a] - widths[b] })
+		if widths[widest] <= narrowest {
+			break
+		}
+		widths[widest]--
+	}
+	for _, row := range rows {
+		cells := make([]any, len(row))
+		for i, cell := range row {
+			if text := []rune(cell); len(text) > widths[i] {
+				cell = string(text[:widths[i]-1]) + "…"
+			}
+			cells[i] = cell
+		}
+		p.Row(cells...)
+	}
+}
 
 // more writes how many of n entries the table does not have.
 func (p *printer) more(n int) {

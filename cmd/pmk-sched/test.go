@@ -9,6 +9,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/policytest"
@@ -203,26 +204,28 @@ func (u *ui) testResult(format string, runs []policytest.Result) error {
 		}
 	}
 	if unmet > 0 {
-		return command.CheckFailed("%d of %d expectations are not met (%.1fs)", unmet, total, seconds)
+		return command.CheckFailed("%d of %s not met (%.1fs)", unmet,
+			plural.Phrase(total, "expectation is", "expectations are"), seconds)
 	}
-	u.Say("%d of %d expectations are met (%.1fs)", total, total, seconds)
+	u.Say("%d of %s met (%.1fs)", total, plural.Phrase(total, "expectation is", "expectations are"), seconds)
 	return nil
 }
 
-// testTable has a line for each expectation, and then the pods and nodes because of which
-// expectations are not met.
+// testTable has a line for each expectation, which fits a terminal, and then the pods and nodes
+// because of which expectations are not met, in full.
 func testTable(runs []policytest.Result) string {
 	var p printer
-	p.Row("RELEASE", "TEST", "EXPECTATION", "GOT", "RESULT")
+	rows := [][]string{{"RELEASE", "TEST", "EXPECTATION", "GOT", "RESULT"}}
 	for _, run := range runs {
 		for _, e := range run.Expectations {
 			result := "ok"
 			if !e.Met {
 				result = "FAILED"
 			}
-			p.Row(run.Release, run.Test, e.Name, oneLine(e.Got), result)
+			rows = append(rows, []string{run.Release, run.Test, oneLine(e.Name), oneLine(e.Got), result})
 		}
 	}
+	p.fitted(rows, 1, 2, 3)
 	for _, run := range runs {
 		for _, e := range run.Expectations {
 			if e.Met {

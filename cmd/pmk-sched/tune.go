@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
@@ -72,7 +73,11 @@ func tuneScheduler(c *cli.Context, u *ui) error {
 			return fmt.Errorf("write --to-dir: %w", err)
 		}
 	}
-	return u.Data(c.String("output"), result, tuneTable(result))
+	next := "--to-dir DIR writes the files of each point"
+	if dir != "" && len(result.Points) > 0 {
+		next = "`pmk-sched check -f " + filepath.Join(dir, pointDir(0, &result.Points[0]), "pmk-sched.yaml") + "`, or another point"
+	}
+	return u.Conclude(c.String("output"), result, tuneTable(result), "", next)
 }
 
 func tuneRequest(c *cli.Context, u *ui) (r tune.Request, err error) {
@@ -117,6 +122,11 @@ func tuneRequest(c *cli.Context, u *ui) (r tune.Request, err error) {
 	return r, err
 }
 
+// pointDir is the name of the directory of the point with an index.
+func pointDir(index int, p *tune.Point) string {
+	return strconv.Itoa(index+1) + "-" + strings.ReplaceAll(p.Name, " ", "-")
+}
+
 // writePoints writes each point's files to a separate directory. The directory appears when it is
 // complete.
 func writePoints(dir string, r *tune.Result) (err error) {
@@ -127,7 +137,7 @@ func writePoints(dir string, r *tune.Result) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
 	for i := range r.Points {
 		p := &r.Points[i]
-		point := filepath.Join(temporary, strconv.Itoa(i+1)+"-"+strings.ReplaceAll(p.Name, " ", "-"))
+		point := filepath.Join(temporary, pointDir(i, p))
 		if err := os.Mkdir(point, 0o755); err != nil {
 			return err
 		}
@@ -149,8 +159,8 @@ func writePoints(dir string, r *tune.Result) (err error) {
 
 func tuneTable(r *tune.Result) string {
 	var p printer
-	p.Line("%d configurations of %s %s, %s, on %d snapshots, %d held out, seed %d", len(r.Trials), r.Scheduler, r.Release,
-		r.Scenario, len(r.Snapshots), len(r.HeldOut), r.Seed)
+	p.Line("%s of %s %s, %s, on %s, %d held out, seed %d", plural.Count(len(r.Trials), "configuration"), r.Scheduler,
+		r.Release, r.Scenario, plural.Count(len(r.Snapshots), "snapshot"), len(r.HeldOut), r.Seed)
 	p.Row()
 	head := []any{"POINT", "FRONT"}
 	for _, o := range r.Objectives {

@@ -11,8 +11,8 @@ import (
 func uninstallCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "uninstall", Usage: "remove a scheduler and everything that was created for it",
-		Description: "Running pods stay as they are; new pods that name the scheduler stay pending. Prints a line for each " +
-			"object.",
+		Description: "Running pods stay as they are; new pods that name the scheduler stay pending. Prints how many pods " +
+			"name it, and a line for each object.",
 		UsageText: command.Examples("pmk-sched uninstall --name my-scheduler", "pmk-sched uninstall -f pmk-sched.yaml --yes"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(), timeoutFlag(defaultTimeout, "the objects to disappear"),
@@ -26,6 +26,13 @@ func uninstallCommand(u *ui) *cli.Command {
 			cfg, err := u.Session.Connect()
 			if err != nil {
 				return err
+			}
+			pods, err := lifecycle.PodsThatName(c.Context, u.Session, sp.Name)
+			switch {
+			case err != nil:
+				u.Warn("pods that name the scheduler are not known: " + err.Error())
+			case pods != "":
+				u.Warn(pods)
 			}
 			if err := u.Confirm(c.Context, c.Bool("yes"), "remove scheduler "+sp.Name+" from "+cfg.Host); err != nil {
 				return err

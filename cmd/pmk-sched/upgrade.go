@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
@@ -41,7 +43,7 @@ func upgradeCommand(u *ui) *cli.Command {
 				}
 				return upgradeDefault(c.Context, u, o, c.Bool("yes"), c.String("output"))
 			}
-			if err := o.Spec.RequireName(); err != nil {
+			if err := u.requireName(c, o.Spec); err != nil {
 				return err
 			}
 			u.confirmPermissions(c)
@@ -52,16 +54,18 @@ func upgradeCommand(u *ui) *cli.Command {
 
 func runUpgrade(ctx context.Context, u *ui, o lifecycle.UpgradeOptions, format string) error {
 	report, outcome, err := lifecycle.RunUpgrade(ctx, u.Session, o)
+	plan := deploy.Plan{Name: o.Spec.Name, Namespace: o.Spec.Namespace}
 	switch {
 	case err != nil:
 		return err
 	case report.Due:
-		u.Say("scheduler %s is upgraded from %s to %s (revision %d), and binds pods", report.Name, report.Release,
-			report.Target, outcome.Revision)
-	default:
-		u.Say("scheduler %s is up to date: %s", report.Name, report.Release)
+		return u.Conclude(format, outcome, outcome.Changes.String(),
+			fmt.Sprintf("scheduler %s is upgraded from %s to %s (revision %d), and binds pods", report.Name, report.Release,
+				report.Target, outcome.Revision),
+			"`"+plan.Command("status")+"`; undo it with `"+plan.Command("rollback")+"`")
 	}
-	return u.Data(format, outcome, outcome.Changes.String())
+	return u.Conclude(format, outcome, outcome.Changes.String(),
+		"scheduler "+report.Name+" is up to date: "+report.Release, "")
 }
 
 func upgradeDefault(ctx context.Context, u *ui, o lifecycle.UpgradeOptions, yes bool, format string) error {
@@ -87,10 +91,9 @@ func upgradeDefault(ctx context.Context, u *ui, o lifecycle.UpgradeOptions, yes 
 	if err != nil {
 		return err
 	}
+	verdict := fmt.Sprintf("the default scheduler of node %s is upgraded from %s to %s", outcome.Node, plan.Release, plan.Target)
 	if plan.Release == plan.Target {
-		u.Say("the default scheduler of node %s, %s, is replaced again", outcome.Node, plan.Target)
-	} else {
-		u.Say("the default scheduler of node %s is upgraded from %s to %s", outcome.Node, plan.Release, plan.Target)
+		verdict = fmt.Sprintf("the default scheduler of node %s, %s, is replaced again", outcome.Node, plan.Target)
 	}
-	return u.Data(format, outcome, replacedTable(outcome))
+	return u.Conclude(format, outcome, replacedTable(outcome), verdict, "`pmk-sched verify --default`")
 }

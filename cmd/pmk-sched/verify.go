@@ -49,7 +49,7 @@ func verifyCommand(u *ui) *cli.Command {
 				return err
 			}
 			return u.Conclude(c.String("output"), v, verificationTable(v), "scheduler "+v.Scheduler+" binds pods",
-				"set spec.schedulerName: "+v.Scheduler+" in your pods")
+				useScheduler(v.Scheduler))
 		},
 	}
 }

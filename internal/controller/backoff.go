@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
@@ -134,7 +135,7 @@ func (u *run) beginRepair(drift string, now time.Time) error {
 	if next := series.next(); now.Before(next) {
 		return &stalled{reason: repairedTooOften, next: next, err: problem.Errorf(
 			"find who changes it in its metadata.managedFields, and let only one of both manage it",
-			"%s; it was repaired %d times, and changed again each time: the next repair is at %s", drift, series.count,
+			"%s; it was repaired %s, and changed again each time: the next repair is at %s", drift, plural.Count(series.count, "time"),
 			next.UTC().Format(time.RFC3339))}
 	}
 	u.repaired.Store(key, series.with(now))

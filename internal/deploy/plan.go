@@ -254,6 +254,10 @@ func (p *planner) choosePort() error {
 			inspect.FirstPort)
 	default:
 		wanted = free
+		if p.Cluster == nil {
+			p.note("port %d: free ports are unknown without a cluster; --port selects another", wanted)
+			break
+		}
 		p.note("port %d: the first free one from %d", wanted, inspect.FirstPort)
 	}
 	p.plan.Scheduler.Port = wanted

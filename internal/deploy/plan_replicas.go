@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 )
@@ -27,14 +28,19 @@ func (p *planner) chooseReplicas() error {
 	case p.request.Spec.Replicas > 0:
 		replicas = int(p.request.Spec.Replicas)
 		if counted && replicas > len(nodes) {
-			p.warn("%d replicas for %d control-plane nodes: on the host network each needs its own node", replicas, len(nodes))
+			p.warn("%s for %s: on the host network each needs its own node", plural.Count(replicas, "replica"),
+				plural.Count(len(nodes), "control-plane node"))
 		}
 	case counted:
 		replicas = max(1, len(nodes))
 		p.note("replicas %d: one for each control-plane node", replicas)
 	case p.hosted() && len(p.request.Spec.NodeSelector) == 0:
 		replicas = min(2, p.Cluster.Nodes.Count)
-		p.note("replicas %d: of %d nodes, on different nodes and in different zones", replicas, p.Cluster.Nodes.Count)
+		where := ", on different nodes and in different zones"
+		if replicas < 2 {
+			where = ""
+		}
+		p.note("replicas %d: of %s%s", replicas, plural.Count(p.Cluster.Nodes.Count, "node"), where)
 	}
 	p.countShortage(replicas, nodes)
 	if name := p.plan.Scheduler.Image; replicas > 1 && image.IsLocal(name) {

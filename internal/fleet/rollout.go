@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -62,9 +63,9 @@ type RolloutError struct {
 }
 
 func (e *RolloutError) Error() string {
-	text := fmt.Sprintf("%d of %d clusters failed", e.Failed, e.All)
+	text := fmt.Sprintf("%d of %s failed", e.Failed, plural.Count(e.All, "cluster"))
 	if e.Stopped {
-		text += fmt.Sprintf("; stopped, %d clusters were not tried", e.Pending)
+		text += fmt.Sprintf("; stopped, %s not tried", plural.Phrase(e.Pending, "cluster was", "clusters were"))
 	}
 	return text
 }

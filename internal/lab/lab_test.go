@@ -68,6 +68,19 @@ func TestUpRefusesInvalidOptionsWithoutChanges(t *testing.T) {
 	}
 }
 
+func TestAnEvenNumberOfEtcdMembersIsWarnedAbout(t *testing.T) {
+	for masters, want := range map[int]string{1: "", 3: "", 2: "on 2 control-plane nodes survives the loss of 0 of them",
+		4: "on 4 control-plane nodes survives the loss of 1 of them, as on 3"} {
+		got := strings.Join(Options{Masters: masters, Layout: LayoutKubeadm}.Warnings(), "\n")
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%d control-plane nodes: got %q, want %q", masters, got, want)
+		}
+	}
+	if got := (Options{Masters: 2, Layout: LayoutHosted}).Warnings(); got != nil {
+		t.Errorf("a hosted lab has one etcd: got %q", got)
+	}
+}
+
 // shortDir is a temporary directory whose path is short enough for sockets.
 func shortDir(t *testing.T) string {
 	t.Helper()

@@ -72,6 +72,16 @@ func newBringUp(o Options) (*bringUp, error) {
 	}, nil
 }
 
+// Warnings describes options that a lab can have, but that do not do what they appear to do.
+func (o Options) Warnings() []string {
+	if o.Layout == LayoutHosted || o.Masters < 2 || o.Masters%2 == 1 {
+		return nil
+	}
+	tolerated := (o.Masters - 1) / 2
+	return []string{fmt.Sprintf("etcd on %d control-plane nodes survives the loss of %d of them, as on %d: "+
+		"an odd number, such as %d, survives one more", o.Masters, tolerated, o.Masters-1, o.Masters+1)}
+}
+
 // checkNodes refuses numbers of nodes that a layout cannot have.
 func checkNodes(layout string, masters, workers int) error {
 	if layout == LayoutPMK && workers != 0 {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/kubeadm"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -70,7 +71,7 @@ func (u *bringUp) steps() []step {
 			step{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}})
 	}
 	if u.o.Nodes > 0 {
-		name := fmt.Sprintf("add %d workers", u.o.Nodes)
+		name := "add " + plural.Count(u.o.Nodes, "worker")
 		steps = append(steps, step{name: name, do: u.addWorkers, logs: []string{"kwok"}})
 	}
 	return steps

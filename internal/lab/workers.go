@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -156,7 +157,7 @@ func (u *bringUp) addWorkers(ctx context.Context) error {
 	return network.waitFor(ctx, "the workers", "kwok", func(ctx context.Context) error {
 		ready, total, err := u.lab.workersReady(ctx, u.client)
 		if err == nil && ready < u.o.Nodes {
-			err = fmt.Errorf("%d of %d workers are ready", ready, total)
+			err = fmt.Errorf("%d of %s ready", ready, plural.Phrase(total, "worker is", "workers are"))
 		}
 		return err
 	})

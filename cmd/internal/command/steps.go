@@ -34,6 +34,9 @@ func (s *stepWriter) progressDue(now time.Time, interval time.Duration) bool {
 	return true
 }
 
+// shortStep is the duration below which a step's line has no duration: it would be 0.0 seconds.
+const shortStep = 50 * time.Millisecond
+
 const clearLine = "\r\033[K"
 
 // Write writes anything but a step, with escaped control characters.
@@ -70,7 +73,11 @@ func (s *stepWriter) finished(mark, name string, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()
-	_, _ = fmt.Fprintf(s.w, "%s %s (%.1fs)\n", mark, Escape(name), took.Seconds())
+	seconds := fmt.Sprintf(" (%.1fs)", took.Seconds())
+	if took < shortStep {
+		seconds = ""
+	}
+	_, _ = fmt.Fprintf(s.w, "%s %s%s\n", mark, Escape(name), seconds)
 }
 
 func (s *stepWriter) clear() {

@@ -55,14 +55,6 @@ func (p *Printer) Head(entries int, columns ...any) {
 	}
 }
 
-// Count returns a number with a noun: "1 node", "2 nodes".
-func Count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // Aligned returns a text with its columns Aligned.
 func Aligned(text string) string {
 	var b strings.Builder

@@ -5,9 +5,9 @@ package command
 //   - Standard output is for data only, as a table, JSON or YAML.
 //   - Standard error is for everything else: logs (zap), a line for each step with its duration,
 //     warnings, the error and its hints.
-//   - A step is "✓ name (1.2s)" when it succeeded and "✗ name (1.2s)" when it failed. On a
-//     terminal the running step is shown too, and how far it is. Elsewhere a step that takes long
-//     has a line "… progress" every 30 seconds.
+//   - A step is "✓ name (1.2s)" when it succeeded and "✗ name (1.2s)" when it failed. A
+//     duration of 0.0s is left out. On a terminal the running step is shown too, and how far it is.
+//     Elsewhere a step that takes long has a line "… progress" every 30 seconds.
 //   - Messages start in lower case and have no final period. An error starts with "error: ", and
 //     the remedies after it with "hint: ".
 //   - A question is asked only if standard input is a terminal.

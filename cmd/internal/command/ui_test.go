@@ -21,7 +21,7 @@ func TestProgressOfALongStepIsALineEveryInterval(t *testing.T) {
 	u.Progress("compile kubelet: 2 of 3 packages")
 	u.Progress("compile kubelet: 3 of 3 packages")
 	done(errors.New("it failed"))
-	want := "… compile kubelet: 2 of 3 packages\n✗ compile kubelet (0.0s)\n"
+	want := "… compile kubelet: 2 of 3 packages\n✗ compile kubelet\n"
 	if errw.String() != want || out.Len() > 0 {
 		t.Errorf("standard error: got %q, want %q; standard output: got %q, want nothing", errw.String(), want, out.String())
 	}
@@ -37,10 +37,23 @@ func TestProgressOnATerminalIsTheLineOfTheStep(t *testing.T) {
 	done(nil)
 	want := []string{
 		"", "… compile kubelet", "… compile kubelet: 1 of 3 packages", "… compile kubelet: 2 of 3 packages",
-		"✓ compile kubelet (0.0s)\n",
+		"✓ compile kubelet\n",
 	}
 	if got := strings.Split(errw.String(), clearLine); strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("got %q, want %q, each in place of the one before", got, want)
+	}
+}
+
+func TestTheLineOfAStepHasItsDurationUnlessItIsZero(t *testing.T) {
+	for took, want := range map[time.Duration]string{
+		49 * time.Millisecond: "✓ apply\n", 50 * time.Millisecond: "✓ apply (0.1s)\n",
+		1234 * time.Millisecond: "✓ apply (1.2s)\n",
+	} {
+		var errw bytes.Buffer
+		(&stepWriter{w: &errw}).finished("✓", "apply", took)
+		if errw.String() != want {
+			t.Errorf("%s: got %q, want %q", took, errw.String(), want)
+		}
 	}
 }
 

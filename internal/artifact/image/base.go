@@ -35,7 +35,7 @@ func resolveBases(
 		return nil, "", err
 	}
 	if o.Base.Busybox != "" {
-		if err := checkBusybox(o.Base.Busybox, platforms); err != nil {
+		if err := CheckBusybox(o.Base.Busybox, platforms); err != nil {
 			return nil, "", err
 		}
 	}

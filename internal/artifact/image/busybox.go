@@ -84,8 +84,8 @@ func newBase(ctx context.Context, file, platform string) (v1.Image, error) {
 	return mutate.ConfigFile(img, config)
 }
 
-// checkBusybox refuses a file that cannot run as /bin/busybox on all platforms.
-func checkBusybox(file string, platforms []string) error {
+// CheckBusybox refuses a file that cannot run as /bin/busybox on all platforms.
+func CheckBusybox(file string, platforms []string) error {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return problem.Invalidf(busyboxHint, "busybox %s: not found", file)

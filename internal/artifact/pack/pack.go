@@ -111,6 +111,21 @@ type Binary struct {
 	Size     int64  `json:"size"`
 }
 
+// checkBusybox refuses a busybox that cannot be the base of the image.
+func (r *Request) checkBusybox() error {
+	if r.Base.Busybox == "" {
+		return nil
+	}
+	var names []string
+	for _, platform := range r.Platforms {
+		names = append(names, platform.String())
+	}
+	if len(names) == 0 {
+		names = []string{build.Host().String()}
+	}
+	return image.CheckBusybox(r.Base.Busybox, names)
+}
+
 // Run makes a request's program, packs it, and writes it and the image to their destinations.
 func Run(ctx context.Context, r Request, s *session.Session) (*Result, error) {
 	if err := r.Unconfirmed.Check(); err != nil {
@@ -126,6 +141,9 @@ func Run(ctx context.Context, r Request, s *session.Session) (*Result, error) {
 	}
 	lock, err := newLocking(&r)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.checkBusybox(); err != nil { // before minutes of compilation
 		return nil, err
 	}
 	built, err := p.compile(ctx, r, s)

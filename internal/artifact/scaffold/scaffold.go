@@ -26,7 +26,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -79,7 +78,7 @@ type newPlugin struct {
 	Pkg, State, NodeInfo, Status string
 }
 
-// Plugin creates the module, or nothing, and notes how the plugin affects the batching of pods.
+// Plugin creates the module, or nothing.
 func Plugin(ctx context.Context, s *session.Session, r Request) (_ *Result, err error) {
 	if r.Branch, err = pack.ChooseBranch(ctx, s, r.Branch); err != nil {
 		return nil, err
@@ -120,27 +119,7 @@ func Plugin(ctx context.Context, s *session.Session, r Request) (_ *Result, err 
 	if err := writeModule(ctx, dir, files, o, s); err != nil {
 		return nil, err
 	}
-	return &Result{Dir: dir, Package: p.Package, Release: release}, noteBatching(s, r.Kind, release)
-}
-
-// noteBatching notes how a new plugin affects the batching of pods.
-func noteBatching(s *session.Session, kind string, release versions.Release) error {
-	const since = "Kubernetes 1.35 and later"
-	switch kind {
-	case Extender:
-		s.Note(since + " do not batch pods while an extender is called: " + profiles.UnbatchedCost)
-	case Portable:
-		s.Note("method Sign returns what of a pod Filter and Score depend on: keep it up to date. Without it " + since +
-			" do not batch the pods of the profile: " + profiles.UnbatchedCost)
-	case Native:
-		rules, err := versions.Select(release)
-		if err != nil || !rules.Batching {
-			return err
-		}
-		s.Note("method SignPod returns what of a pod Filter depends on: keep it up to date. " +
-			"Without it pods of the profile are not batched: " + profiles.UnbatchedCost)
-	}
-	return nil
+	return &Result{Dir: dir, Package: p.Package, Release: release}, nil
 }
 
 // testedReleases returns a native plugin's release, and for a portable one its release and some of

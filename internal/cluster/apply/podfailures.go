@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
@@ -84,7 +85,7 @@ func crashOf(pod *corev1.Pod, c *corev1.ContainerStatus, ignored int32) (failure
 		}
 	}
 	if c.RestartCount > 0 {
-		message += fmt.Sprintf(", restarted %d times", c.RestartCount)
+		message += ", restarted " + plural.Count(int(c.RestartCount), "time")
 	}
 	return failure{pod: pod.Name, container: c.Name, reason: ReasonCrash, message: message}, true
 }

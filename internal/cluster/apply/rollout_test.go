@@ -129,7 +129,7 @@ func TestEvaluate(t *testing.T) {
 		"not noticed yet": {stale, []corev1.Pod{podOf("2", false, backOff)}, 0, 0, rolloutProgressing, "",
 			"the deployment controller has not observed the change yet"},
 		"crashed once, ready again": {availableDeployment(), []corev1.Pod{podOf("2", true, ended(1, 1))}, 0, 0,
-			rolloutFailed, ReasonCrash, "container c of pod p2 exited with code 1, restarted 1 times"},
+			rolloutFailed, ReasonCrash, "container c of pod p2 exited with code 1, restarted 1 time"},
 		"ended without an error": {availableDeployment(), []corev1.Pod{podOf("2", true, ended(1, 0))}, 0, 0,
 			rolloutAvailable, "", "Deployment is available. Replicas: 1"},
 		"crash loop": {progressingDeployment(), []corev1.Pod{podOf("2", false, backOff)}, 0, 0,

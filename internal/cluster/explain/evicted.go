@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
@@ -76,7 +77,7 @@ func evictions(events []corev1.Event) []Finding {
 		}
 	}
 	if more -= maxEvictions; more > 0 {
-		text := count(more, "earlier eviction is", "earlier evictions are") + " not listed"
+		text := plural.Phrase(more, "earlier eviction is", "earlier evictions are") + " not listed"
 		findings = append(findings, Finding{Cause: findings[0].Cause, Text: text, Fix: "`kubectl get events` lists them"})
 	}
 	for i := range events {
@@ -233,4 +234,52 @@ func unknownEnds(findings []Finding) []string {
 func (f Finding) isEnd() bool {
 	return slices.Contains([]Cause{Preempted, TaintEvicted, KubeletEvicted, APIEvicted, DeletedByOwner, EndUnknown},
 		f.Cause)
+}
+
+// noVictims explains why a pod that lacks resources preempts no others.
+func noVictims(in Input, message string, findings []Finding) *Finding {
+	if in.Pod.Status.NominatedNodeName != "" ||
+		!slices.ContainsFunc(findings, func(f Finding) bool { return f.Cause == Resource }) {
+		return nil
+	}
+	if p := in.Pod.Spec.PreemptionPolicy; p != nil && *p == corev1.PreemptNever {
+		return &Finding{Cause: Priority, By: "DefaultPreemption",
+			Text: "the pod preempts no others: its preemptionPolicy is Never"}
+	}
+	lower := 0
+	for _, u := range in.Usage {
+		lower += u.Lower
+	}
+	if in.Usage == nil || lower > 0 {
+		if strings.Contains(message, "No preemption victims found") {
+			return &Finding{Cause: Priority, By: "DefaultPreemption",
+				Text: "preempting pods of lower priority would not make room"}
+		}
+		return nil
+	}
+	if !evictionHelps(in) {
+		return nil
+	}
+	priority := int32(0)
+	if in.Pod.Spec.Priority != nil {
+		priority = *in.Pod.Spec.Priority
+	}
+	return &Finding{
+		Cause: Priority, By: "DefaultPreemption",
+		Text: fmt.Sprintf("no running pod has a lower priority than %d, so that none is preempted", priority),
+		Fix:  "a PriorityClass with a higher value, if the pod is more important than those that run",
+	}
+}
+
+// evictionHelps reports whether the pod would fit on a node without the pods that run there. It
+// would fit on no node that is unknown.
+func evictionHelps(in Input) bool {
+	for i := range in.Nodes {
+		if !slices.ContainsFunc(allObstacles(in, &in.Nodes[i]), func(o obstacle) bool {
+			return o.cause != HostPort && (o.cause != Resource || o.short.tooSmall())
+		}) {
+			return true
+		}
+	}
+	return len(in.Nodes) == 0
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
@@ -216,7 +217,7 @@ func nominated(in Input) *Finding {
 	}
 	text := fmt.Sprintf("the pod is nominated to node %s", node)
 	if u := in.Usage[node]; u != nil && len(u.Terminating) > 0 {
-		text += fmt.Sprintf(", where %s terminating: %s", count(len(u.Terminating), "pod is", "pods are"),
+		text += fmt.Sprintf(", where %s terminating: %s", plural.Phrase(len(u.Terminating), "pod is", "pods are"),
 			list(u.Terminating))
 	}
 	return &Finding{Cause: Preempting, By: "DefaultPreemption", Text: text, Examples: []string{node},
@@ -241,14 +242,6 @@ func untried(in Input, down bool) []Finding {
 		})
 	}
 	return findings
-}
-
-// count returns a number with its noun.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // maxNames is the number of names that are listed.

@@ -421,7 +421,9 @@ func compare(t *testing.T, r *Report, want Finding) {
 
 func TestAllReasonsAreFindings(t *testing.T) {
 	in := newInput()
-	in.Pod = newPod("web-0", "cpu", "8")
+	in.Pod = newPod("web-0", "cpu", "4")
+	occupy(&in, "n1", newPod("a", "cpu", "1"))
+	occupy(&in, "n2", newPod("a", "cpu", "1"))
 	reject(in.Pod, corev1.PodReasonUnschedulable,
 		"0/3 nodes are available: 1 node(s) had taint {team: x}, that the pod didn't tolerate, 2 Insufficient cpu.")
 	r := Pod(in)

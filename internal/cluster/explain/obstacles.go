@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
@@ -166,11 +167,54 @@ func groupObstacles(found []obstacle) []group {
 	return groups
 }
 
+// combined describes a group, with the further obstacles if each of its nodes has one: its remedy
+// alone would not help then. Otherwise the remedy is about the nodes without further obstacles.
+func (g group) combined(in Input) Finding {
+	if g.cause == Resource {
+		return g.finding(in)
+	}
+	var helped []string
+	var rest []obstacle
+	for i := range in.Nodes {
+		if !slices.Contains(g.nodes, in.Nodes[i].Name) {
+			continue
+		}
+		further := slices.DeleteFunc(allObstacles(in, &in.Nodes[i]), func(o obstacle) bool { return o.cause == g.cause })
+		if rest = append(rest, further...); len(further) == 0 {
+			helped = append(helped, in.Nodes[i].Name)
+		}
+	}
+	f := g.finding(in)
+	if len(helped) > 0 {
+		g.nodes = helped
+		f.Fix = g.finding(in).Fix
+		return f
+	}
+	for _, further := range groupObstacles(rest) {
+		own := further.finding(in)
+		f.Text += "; among them " + own.Text
+		if fix := further.hopeless(in.Pod); fix != "" && len(further.nodes) == len(g.nodes) {
+			f.Fix = fix
+			return f
+		}
+		f.Fix += ", and " + own.Fix
+	}
+	return f
+}
+
+// hopeless returns the remedy for nodes that are too small for the pod, or "" if one is not.
+func (g group) hopeless(pod *corev1.Pod) string {
+	if g.cause != Resource || slices.ContainsFunc(g.short, func(s shortage) bool { return !s.tooSmall() }) {
+		return ""
+	}
+	return shortFix(pod, g.resource, g.short)
+}
+
 // finding describes a group.
 func (g group) finding(in Input) Finding {
 	f := Finding{Cause: g.cause, Resource: g.resource, Nodes: len(g.nodes),
 		Examples: g.nodes[:min(len(g.nodes), maxNames)]}
-	nodes := func(one, many string) string { return count(len(g.nodes), "node "+one, "nodes "+many) }
+	nodes := func(one, many string) string { return plural.Phrase(len(g.nodes), "node "+one, "nodes "+many) }
 	switch g.cause {
 	case Resource:
 		f.By, f.Text, f.Fix = "NodeResourcesFit", shortText(g.resource, g.short), shortFix(in.Pod, g.resource, g.short)

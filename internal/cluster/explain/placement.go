@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
@@ -20,7 +21,7 @@ func placement(in Input) []Finding {
 	if needs := nodeRequirements(pod); len(needs) > 0 {
 		findings = append(findings, Finding{
 			Cause: NodeAffinity, By: "NodeAffinity", Nodes: fit, Text: fmt.Sprintf("%s %s",
-				count(fit, "node matches", "nodes match"), strings.Join(needs, " and ")),
+				plural.Phrase(fit, "node matches", "nodes match"), strings.Join(needs, " and ")),
 		})
 	}
 	if text := podTerms(pod, false); text != "" {

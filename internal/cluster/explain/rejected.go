@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 )
 
 // rejected explains a pod that a scheduler has tried to place.
@@ -28,6 +30,13 @@ func rejected(in Input, text string) []Finding {
 	}
 	if f := changed(in, findings); f != nil {
 		findings = append(findings, *f)
+	}
+	fixes := map[string]bool{}
+	for i, f := range findings {
+		if fixes[f.Fix] {
+			findings[i].Fix = ""
+		}
+		fixes[f.Fix] = true
 	}
 	return findings
 }
@@ -78,7 +87,7 @@ func reasonFindings(in Input, reason countedReason, groups []group) []Finding {
 		return []Finding{foreign(in, reason)}
 	}
 	f := Finding{Cause: cause, By: plugin, Nodes: reason.nodes,
-		Text: fmt.Sprintf("%s: %s", count(reason.nodes, "node", "nodes"), reason.text)}
+		Text: fmt.Sprintf("%s: %s", plural.Count(reason.nodes, "node"), reason.text)}
 	switch cause {
 	case Resource:
 		f.Resource = resourceOf(reason.text)
@@ -91,7 +100,7 @@ func reasonFindings(in Input, reason countedReason, groups []group) []Finding {
 	f.detail(in)
 	if fit := matching(in); f.Nodes > fit && 0 < fit && fit < len(in.Nodes) {
 		f.Text += fmt.Sprintf("; %s the pod's node selector, the scheduler counts the others too",
-			count(fit, "node matches", "nodes match"))
+			plural.Phrase(fit, "node matches", "nodes match"))
 	}
 	return []Finding{f}
 }
@@ -109,13 +118,13 @@ func resourceOf(text string) string {
 func withGroup(in Input, f Finding, groups []group) Finding {
 	at := slices.IndexFunc(groups, func(g group) bool { return g.cause == f.Cause && g.resource == f.Resource })
 	if at < 0 {
-		return f
+		return withFurther(in, f)
 	}
 	g := groups[at]
 	if f.Cause == NodeAffinity && len(g.nodes) > f.Nodes {
 		g.nodes = g.nodes[:f.Nodes] // the scheduler reports the others for their taints
 	}
-	own := g.finding(in)
+	own := g.combined(in)
 	f.Examples, f.Fix = own.Examples, own.Fix
 	switch {
 	case own.Nodes == f.Nodes:
@@ -126,6 +135,22 @@ func withGroup(in Input, f Finding, groups []group) Finding {
 		f.Nodes = own.Nodes
 	default:
 		f.Text += " (now " + own.Text + ")"
+	}
+	return f
+}
+
+// withFurther adds the computed details for nodes that have another obstacle before the cause. The
+// remedy is with the first obstacle, unless the pod fits on none of the nodes.
+func withFurther(in Input, f Finding) Finding {
+	var all []obstacle
+	for i := range in.Nodes {
+		all = append(all, allObstacles(in, &in.Nodes[i])...)
+	}
+	for _, g := range groupObstacles(all) {
+		if own := g.finding(in); g.cause == f.Cause && g.resource == f.Resource && own.Nodes == f.Nodes {
+			own.Fix = g.hopeless(in.Pod)
+			return own
+		}
 	}
 	return f
 }
@@ -151,7 +176,7 @@ func taintFindings(in Input, f Finding, text string, groups []group) []Finding {
 			continue
 		}
 		if named == nil && f.Cause == Taint && (g.cause == Taint || g.cause == NotReady) || g.cause == f.Cause {
-			findings = append(findings, g.finding(in))
+			findings = append(findings, g.combined(in))
 		}
 	}
 	for _, own := range findings {
@@ -161,7 +186,7 @@ func taintFindings(in Input, f Finding, text string, groups []group) []Finding {
 		return findings
 	}
 	f.excluded = matching(in) < len(in.Nodes)
-	f.Text = fmt.Sprintf("%s: %s", count(f.Nodes, "node", "nodes"), text)
+	f.Text = fmt.Sprintf("%s: %s", plural.Count(f.Nodes, "node"), text)
 	switch {
 	case !f.excluded:
 		f.detail(in)
@@ -182,7 +207,7 @@ func taintPrefix(key, value string) string {
 // foreign describes a reason that no kube-scheduler plugin gives.
 func foreign(in Input, reason countedReason) Finding {
 	f := Finding{Cause: Plugin, Nodes: reason.nodes,
-		Text: fmt.Sprintf("%s: %s", count(reason.nodes, "node", "nodes"), reason.text)}
+		Text: fmt.Sprintf("%s: %s", plural.Count(reason.nodes, "node"), reason.text)}
 	s := findScheduler(in.Schedulers, schedulerOf(in.Pod))
 	if s == nil {
 		return f
@@ -218,38 +243,6 @@ func mergeClaims(findings, claims []Finding) []Finding {
 	return append(rest, claims...)
 }
 
-// noVictims explains why a pod that lacks resources preempts no others.
-func noVictims(in Input, message string, findings []Finding) *Finding {
-	if in.Pod.Status.NominatedNodeName != "" ||
-		!slices.ContainsFunc(findings, func(f Finding) bool { return f.Cause == Resource }) {
-		return nil
-	}
-	if p := in.Pod.Spec.PreemptionPolicy; p != nil && *p == corev1.PreemptNever {
-		return &Finding{Cause: Priority, By: "DefaultPreemption",
-			Text: "the pod preempts no others: its preemptionPolicy is Never"}
-	}
-	lower := 0
-	for _, u := range in.Usage {
-		lower += u.Lower
-	}
-	if in.Usage == nil || lower > 0 {
-		if strings.Contains(message, "No preemption victims found") {
-			return &Finding{Cause: Priority, By: "DefaultPreemption",
-				Text: "preempting pods of lower priority would not make room"}
-		}
-		return nil
-	}
-	priority := int32(0)
-	if in.Pod.Spec.Priority != nil {
-		priority = *in.Pod.Spec.Priority
-	}
-	return &Finding{
-		Cause: Priority, By: "DefaultPreemption",
-		Text: fmt.Sprintf("no running pod has a lower priority than %d, so that none is preempted", priority),
-		Fix:  "a PriorityClass with a higher value, if the pod is more important than those that run",
-	}
-}
-
 // changed reports nodes that have no obstacle any more, if all that the scheduler reported can be
 // computed.
 func changed(in Input, findings []Finding) *Finding {
@@ -279,6 +272,6 @@ func changed(in Input, findings []Finding) *Finding {
 	return &Finding{
 		Cause: Retry, Examples: free[:min(len(free), maxNames)],
 		Text: fmt.Sprintf("since then %s room for the pod: %s; the scheduler tries again within minutes",
-			count(len(free), "node has", "nodes have"), list(free)),
+			plural.Phrase(len(free), "node has", "nodes have"), list(free)),
 	}
 }

@@ -109,6 +109,23 @@ func resourceScenes() []scene {
 			occupy(in, "n2", newPod("a", "cpu", "3"))
 			occupy(in, "n3", newPod("a", "cpu", "3"))
 		}},
+		{"larger than each node, one of which has a taint", "0/3 nodes are available: 1 node(s) had untolerated taint " +
+			"{team: x}, 2 Insufficient cpu.", func(in *Input) { in.Pod = newPod("web-0", "cpu", "500100m") }},
+		{"larger than the only node, which has a taint", "0/1 nodes are available: 1 Insufficient cpu, 1 node(s) had " +
+			"untolerated taint {team: x}.", func(in *Input) {
+			in.Pod, in.Nodes = newPod("web-0", "cpu", "500100m"), in.Nodes[2:]
+		}},
+		{"a full node with a taint", "0/1 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint " +
+			"{team: x}.", func(in *Input) {
+			in.Nodes = in.Nodes[2:]
+			occupy(in, "n3", newPod("a", "cpu", "4"))
+		}},
+		{"a full and a free node with a taint", "0/2 nodes are available: 2 node(s) had untolerated taint {team: x}.",
+			func(in *Input) {
+				in.Nodes[1].Spec.Taints = in.Nodes[2].Spec.Taints
+				in.Nodes = in.Nodes[1:]
+				occupy(in, "n3", newPod("a", "cpu", "4"))
+			}},
 		{"less than is missing", cpu, func(in *Input) {
 			in.Pod = newPod("web-0", "cpu", "1")
 			tolerateAll(in)

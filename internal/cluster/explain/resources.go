@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	componentresource "k8s.io/component-helpers/resource"
 	schedulinghelpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 )
 
 // Usage is the pods' resource usage on a node.
@@ -69,9 +71,12 @@ func hostPorts(pod *corev1.Pod) []string {
 
 // shortage is the missing amount of a resource on a node.
 type shortage struct {
-	node            string
-	lacks, capacity resource.Quantity
+	node                       string
+	lacks, capacity, requested resource.Quantity
 }
+
+// tooSmall reports whether the pod would not fit on the node even without other pods.
+func (s shortage) tooSmall() bool { return s.requested.Cmp(s.capacity) > 0 }
 
 // shortages returns the amounts that a node lacks for a pod, by resource.
 func shortages(pod *corev1.Pod, node *corev1.Node, used *Usage) map[string]shortage {
@@ -82,13 +87,13 @@ func shortages(pod *corev1.Pod, node *corev1.Node, used *Usage) map[string]short
 		if lacks.IsZero() {
 			continue
 		}
-		allocatable := node.Status.Allocatable[name]
+		allocatable, requested := node.Status.Allocatable[name], lacks.DeepCopy()
 		lacks.Sub(allocatable)
 		if used != nil {
 			lacks.Add(used.of(name))
 		}
 		if lacks.Sign() > 0 {
-			found[string(name)] = shortage{node: node.Name, lacks: lacks, capacity: allocatable}
+			found[string(name)] = shortage{node: node.Name, lacks: lacks, capacity: allocatable, requested: requested}
 		}
 	}
 	return found
@@ -121,7 +126,7 @@ func shortText(name string, short []shortage) string {
 		if i == 0 {
 			unit = " " + resourceName(name)
 		}
-		parts = append(parts, fmt.Sprintf("%s %s%s", count(amounts[s.lacks.String()], "node lacks", "nodes lack"),
+		parts = append(parts, fmt.Sprintf("%s %s%s", plural.Phrase(amounts[s.lacks.String()], "node lacks", "nodes lack"),
 			amount(s.lacks), unit))
 	}
 	return strings.Join(parts, ", ")

@@ -14,6 +14,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
@@ -138,7 +139,7 @@ func (c *MountedCertificate) Warning(who string, now time.Time) string {
 		return fmt.Sprintf("%s: the certificate in %s expired on %s: %s", who, c.Object, c.Expires.Format(time.DateOnly),
 			renew)
 	default:
-		return fmt.Sprintf("%s: the certificate in %s expires in %d days, on %s: %s", who, c.Object,
-			int(c.Expires.Sub(now).Hours()/24), c.Expires.Format(time.DateOnly), renew)
+		return fmt.Sprintf("%s: the certificate in %s expires in %s, on %s: %s", who, c.Object,
+			plural.Count(int(c.Expires.Sub(now).Hours()/24), "day"), c.Expires.Format(time.DateOnly), renew)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -55,8 +56,8 @@ func (d *detector) checkAll(ctx context.Context) {
 	d.checkDeployed()
 	if expires := d.info.Credentials.Expires; expires != nil {
 		if left := expires.Sub(d.o.Now()); left > 0 && left < certificateSoon {
-			d.warn("the certificate in %s expires in %d days, on %s: a scheduler with a copy of it stops then",
-				d.info.Credentials.Kubeconfig, int(left.Hours()/24), expires.Format(time.DateOnly))
+			d.warn("the certificate in %s expires in %s, on %s: a scheduler with a copy of it stops then",
+				d.info.Credentials.Kubeconfig, plural.Count(int(left.Hours()/24), "day"), expires.Format(time.DateOnly))
 		}
 	}
 }
@@ -75,10 +76,10 @@ func (d *detector) checkKubelets() {
 		case release.Compare(server) > 0:
 			meaning = "Kubernetes does not support kubelets newer than the API server"
 		case d.rules.KubeletSkew > 0 && behind > d.rules.KubeletSkew:
-			meaning = fmt.Sprintf("Kubernetes supports kubelets at most %d minors older", d.rules.KubeletSkew)
+			meaning = fmt.Sprintf("Kubernetes supports kubelets at most %s older", plural.Count(d.rules.KubeletSkew, "minor"))
 		}
-		d.warn("%d of %d nodes run kubelet %s (%s), the API server is %s: %s",
-			kubelet.Count, d.info.Nodes.Count, kubelet.Version, exampleList(kubelet), server, meaning)
+		d.warn("%d of %s kubelet %s (%s), the API server is %s: %s", kubelet.Count,
+			plural.Phrase(d.info.Nodes.Count, "node runs", "nodes run"), kubelet.Version, exampleList(kubelet), server, meaning)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 )
 
@@ -114,7 +115,8 @@ func (r *reading) role(o *yaml.Node, name string) error {
 		r.replaces(o, Changed, "the default scheduler's roles have its permissions")
 		return nil
 	}
-	r.replaces(o, Kept, "%d of its %d rules: the default scheduler's roles have the others", kept, len(role.Rules))
+	r.replaces(o, Kept, "%d of its %s: the default scheduler's roles have the others", kept,
+		plural.Count(len(role.Rules), "rule"))
 	return nil
 }
 

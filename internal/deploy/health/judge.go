@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
@@ -56,7 +57,7 @@ func (w *Workload) changed() []Finding {
 				"%s has lost the labels of pmk-sched, so that deploy and uninstall do not touch it", d.Object))
 		default:
 			f := w.finding(Drifted, w.redeploy(), "%s differs from revision %d in %s", d.Object, w.Revision,
-				count(len(d.Fields), "field"))
+				plural.Count(len(d.Fields), "field"))
 			for _, field := range d.Fields {
 				f.Detail += "  " + field.String() + "\n"
 			}
@@ -87,7 +88,7 @@ func (w *Workload) replicas() []Finding {
 	if present < w.Wanted && w.Unfinished == nil && w.Replicas != nil {
 		found = append(found, w.finding(ReplicaMissing,
 			"see `kubectl describe replicaset` for quota and admission, and check that kube-controller-manager runs",
-			"%d of %d replicas exist", present, w.Wanted))
+			"%d of %s", present, plural.Phrase(int(w.Wanted), "replica exists", "replicas exist")))
 	}
 	return found
 }
@@ -110,7 +111,7 @@ func (w *Workload) replica(r Replica) (Finding, bool) {
 	case class != podstatus.Starting:
 		return w.finding(ReplicaCrashing,
 			"see `pmk-sched logs --name "+w.Name+"`; `pmk-sched rollback` returns to an earlier revision",
-			"replica %s on node %s does not run, after %s: %s", r.Pod, r.Node, count(int(r.Restarts),
+			"replica %s on node %s does not run, after %s: %s", r.Pod, r.Node, plural.Count(int(r.Restarts),
 				"restart"), joined(r.Reason, message)), true
 	}
 	return w.finding(ReplicaNotReady, "see `pmk-sched logs --name "+w.Name+"`",
@@ -166,7 +167,7 @@ func (w *Workload) pods(now time.Time) []Finding {
 	}
 	return []Finding{w.finding(PodsIgnored,
 		"see `pmk-sched logs --name "+w.Name+"`, and `pmk-sched verify --name "+w.Name+"`",
-		"the scheduler has not reported on %s that name it; the oldest, %s, waits since %s", count(p.Ignored,
+		"the scheduler has not reported on %s that name it; the oldest, %s, waits since %s", plural.Count(p.Ignored,
 			"pod"), p.OldestIgnored, stamp(p.IgnoredSince))}
 }
 
@@ -186,7 +187,7 @@ func (w *Workload) certificate(now time.Time) []Finding {
 		return []Finding{w.finding(CertificateExpired, renew, "the certificate in %s expired on %s", c.Object, day)}
 	}
 	return []Finding{w.finding(CertificateExpiring, renew, "the certificate in %s expires in %s, on %s", c.Object,
-		count(int(c.Expires.Sub(now).Hours()/24), "day"), day)}
+		plural.Count(int(c.Expires.Sub(now).Hours()/24), "day"), day)}
 }
 
 // skew judges the release and the API server that the replicas use.
@@ -232,14 +233,6 @@ func (w *Workload) extenders() []Finding {
 
 // stamp is a time in a message.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-// count is a number with its noun: "1 field", "3 fields".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
 
 func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ": ")

@@ -84,8 +84,8 @@ func TestEachFindingHasItsCause(t *testing.T) {
 
 		{"too few pods", healthy, func(w *Workload) { w.Wanted = 2 }, ReplicaMissing, "1 of 2 replicas exist"},
 		{"only a pod that is being deleted", healthy, func(w *Workload) { w.Replicas[0].Terminating = true }, ReplicaMissing,
-			"0 of 1 replicas exist"},
-		{"no pods", healthy, func(w *Workload) { w.Replicas = []Replica{} }, ReplicaMissing, "0 of 1 replicas exist"},
+			"0 of 1 replica exists"},
+		{"no pods", healthy, func(w *Workload) { w.Replicas = []Replica{} }, ReplicaMissing, "0 of 1 replica exists"},
 		{"pods that could not be listed", healthy, func(w *Workload) { w.Replicas = nil }, "", ""},
 		{"more pods during a rollout", healthy, func(w *Workload) {
 			w.Replicas = append(w.Replicas,

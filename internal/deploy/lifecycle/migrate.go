@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -95,8 +96,8 @@ func (t *takeOver) check(ctx context.Context) (err error) {
 	if err := t.deps.Preflight(ctx, t.planned); err != nil {
 		return err
 	}
-	return t.o.Confirm(ctx, fmt.Sprintf("save %d objects of the former scheduler to %s and replace them", len(t.former),
-		t.o.Backup))
+	return t.o.Confirm(ctx, fmt.Sprintf("replace %s of the former scheduler, and keep the former state in %s",
+		plural.Count(len(t.former), "object"), t.o.Backup))
 }
 
 // exceptNames returns the error of checks without the one that the names are free: the former

@@ -5,6 +5,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
@@ -186,9 +187,15 @@ func (r *request) plan(ctx context.Context) (*deploy.Plan, error) {
 	return plan, err
 }
 
-// Plan returns the spec's plan for render. It does not use a cluster if offline is set, or if the
-// release is given and there is no kubeconfig.
+// Plan returns the spec's plan for render. If offline is set, it uses no network: a branch of a
+// minor is the tested release. If there is no kubeconfig and the release is given, it uses no
+// cluster.
 func Plan(ctx context.Context, s *session.Session, sp *spec.Spec, offline bool) (*deploy.Plan, error) {
+	if release, ok := versions.TestedPatch(sp.Branch); ok && offline {
+		s.Note(fmt.Sprintf("using %s, which pmk-sched is tested with: --offline does not look for the newest patch of %s",
+			release, release.MinorString()))
+		sp.Branch = release.String()
+	}
 	r, err := newRequest(ctx, s, sp)
 	if err != nil {
 		return nil, err

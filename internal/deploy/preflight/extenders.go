@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -98,12 +99,12 @@ type asked struct {
 	failed string
 }
 
-func (a asked) String() string { return cmp.Or(a.failed, fmt.Sprintf("%d nodes", a.nodes)) }
+func (a asked) String() string { return cmp.Or(a.failed, plural.Count(a.nodes, "node")) }
 
 // compare returns an error if the extender does not answer the requests that the scheduler will
 // send, and a description of both answers otherwise.
 func (q *extenderQuestion) compare(nodes int, names, whole asked) (string, error) {
-	detail := fmt.Sprintf("asked for %d nodes: answer to names: %s; answer to nodes: %s", nodes, names, whole)
+	detail := fmt.Sprintf("asked for %s: answer to names: %s; answer to nodes: %s", plural.Count(nodes, "node"), names, whole)
 	configured, other, set := whole, names, "true"
 	if *q.WithDefaults().NodeCacheCapable {
 		configured, other, set = names, whole, "false"

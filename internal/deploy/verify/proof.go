@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
@@ -100,8 +101,8 @@ func (r *verifier) identify(ctx context.Context) {
 		r.note("which pod of the scheduler bound it is unknown: %v", err)
 		return
 	}
-	r.note("the instance %q that bound the pod is not one of the %d pods of %s", r.result.Instance, len(pods),
-		r.deploymentName())
+	r.note("the instance %q that bound the pod is not one of the %s of %s", r.result.Instance,
+		plural.Count(len(pods), "pod"), r.deploymentName())
 }
 
 // lease returns the scheduler's lease, or nil if it cannot be read.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -163,8 +164,8 @@ func newResult(workload string, this Side, against ...Side) *Result {
 	for _, s := range r.Sides() {
 		if s.Unbound > 0 {
 			r.Notes = append(r.Notes,
-				fmt.Sprintf("%s did not bind %d pods: no node has room for them; the rate counts the bound pods", s.Source,
-					s.Unbound))
+				fmt.Sprintf("%s did not bind %s; the rate counts the bound pods", s.Source,
+					plural.Phrase(s.Unbound, "pod: no node has room for it", "pods: no node has room for them")))
 		}
 		r.DataItems = append(r.DataItems, s.items(workload)...)
 	}

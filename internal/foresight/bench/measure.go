@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -110,11 +111,11 @@ func (m *measurement) createPods(ctx context.Context, all []map[string]any) erro
 
 // measure creates pods, and runs the scheduler until it has decided about all of them.
 func (m *measurement) measure(ctx context.Context, pods []map[string]any) (sample *Sample, err error) {
-	err = m.Session.Step(fmt.Sprintf("create %d pods", len(pods)), func() error { return m.createPods(ctx, pods) })
+	err = m.Session.Step("create "+plural.Count(len(pods), "pod"), func() error { return m.createPods(ctx, pods) })
 	if err != nil {
 		return nil, err
 	}
-	err = m.Session.Step(fmt.Sprintf("schedule %d pods", len(pods)), func() (err error) {
+	err = m.Session.Step("schedule "+plural.Count(len(pods), "pod"), func() (err error) {
 		sample, err = m.scheduleAll(ctx, pods)
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
@@ -107,7 +108,8 @@ func (p *perfParser) parse() error {
 		}
 	}
 	if len(p.out.Measured) < 2 {
-		return fmt.Errorf("%d pods are measured (collectMetrics): expected at least 2", len(p.out.Measured))
+		return fmt.Errorf("%s measured (collectMetrics): expected at least 2",
+			plural.Phrase(len(p.out.Measured), "pod is", "pods are"))
 	}
 	gates := slices.Sorted(maps.Keys(p.w.FeatureGates))
 	gates = append(gates, slices.Sorted(maps.Keys(p.c.FeatureGates))...)

@@ -154,7 +154,7 @@ func TestPerfWorkloadsThatAreRefused(t *testing.T) {
 		"Churn/small":      `operation 1: "churn" is not supported: use barrier, createNamespaces, createNodes, createPods`,
 		"Volumes/small":    "operation 1: persistentVolumeTemplatePath of createPods is not supported",
 		"Unmeasured/small": "0 pods are measured",
-		"One/small":        "1 pods are measured (collectMetrics): expected at least 2",
+		"One/small":        "1 pod is measured (collectMetrics): expected at least 2",
 		"Broken/small":     "operation 1: createNodes: read template broken.yaml: ",
 		"Namespace/small":  "operation 1: createNamespaces: no file none.yaml",
 		"Label/small":      "operation 1: createNodes: invalid labelValues [moon 3]: must be texts",

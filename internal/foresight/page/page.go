@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
@@ -71,7 +72,7 @@ type list struct {
 // Write writes the page for a result.
 func Write(w io.Writer, r *report.Report) error {
 	t, err := template.New("page").Funcs(template.FuncMap{"percent": percent, "decimal": decimal,
-		"price": report.FormatPrice}).Parse(text)
+		"price": report.FormatPrice, "count": plural.Count}).Parse(text)
 	if err != nil {
 		return fmt.Errorf("read template of the report: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
@@ -42,7 +43,7 @@ type eviction struct{ X, Label string }
 
 // WriteReplay writes the page for a replay.
 func WriteReplay(w io.Writer, r *replay.Result) error {
-	t, err := template.New("replay").Parse(headText + replayText)
+	t, err := template.New("replay").Funcs(template.FuncMap{"count": plural.Count}).Parse(headText + replayText)
 	if err != nil {
 		return fmt.Errorf("read template of the report: %w", err)
 	}

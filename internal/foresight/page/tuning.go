@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/tune"
 )
 
@@ -46,7 +47,7 @@ type mark struct {
 
 // WriteTuning writes the page for a search.
 func WriteTuning(w io.Writer, r *tune.Result) error {
-	functions := template.FuncMap{"figure": tune.Format, "inc": func(i int) int { return i + 1 }}
+	functions := template.FuncMap{"count": plural.Count, "figure": tune.Format, "inc": func(i int) int { return i + 1 }}
 	t, err := template.New("tuning").Funcs(functions).Parse(headText + tuningText)
 	if err != nil {
 		return fmt.Errorf("read template of the report: %w", err)

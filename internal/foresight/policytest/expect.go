@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
@@ -96,7 +97,7 @@ func (o *Outcome) checkPods(e *v1alpha1.Expectation, all []pod) {
 	case total == 1 && len(first) == 1:
 		o.Got = first[0]
 	default:
-		o.Got = fmt.Sprintf("%d of %d pods", len(meet), total)
+		o.Got = fmt.Sprintf("%d of %s", len(meet), plural.Count(total, "pod"))
 	}
 }
 
@@ -128,7 +129,7 @@ func same(e *v1alpha1.Expectation, own, other []*report.Report) Outcome {
 			Got: cmp.Or(strings.Join(a, " or "), "missing") + ", not " + cmp.Or(strings.Join(b, " or "), "there")})
 	}
 	o.Met = len(o.Failures) == 0
-	o.Got = fmt.Sprintf("%d of %d pods differ", len(o.Failures), same+len(o.Failures))
+	o.Got = fmt.Sprintf("%d of %s", len(o.Failures), plural.Phrase(same+len(o.Failures), "pod differs", "pods differ"))
 	return o
 }
 

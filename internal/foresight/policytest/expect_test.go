@@ -215,8 +215,8 @@ func TestTiesAreNotDifferences(t *testing.T) {
 		"evicted":    {runs("evicted"), runs(""), "{sameAs: {preset: p}}", "1 of 2 pods differ", "evicted, not pending"},
 		"only there": {runs("missing"), runs("b"), "{sameAs: {preset: p}}", "1 of 2 pods differ", "missing, not on node b"},
 		"only here":  {runs("b", "c"), runs("missing"), "{sameAs: {preset: p}}", "1 of 2 pods differ", "on node b or on node c, not there"},
-		"of a pod":   {runs("a"), runs("b"), "{pod: shop/w*, sameAs: {preset: p}}", "1 of 1 pods differ", "on node a, not on node b"},
-		"of another": {runs("a"), runs("b"), "{pod: shop/same, sameAs: {preset: p}}", "0 of 1 pods differ", ""},
+		"of a pod":   {runs("a"), runs("b"), "{pod: shop/w*, sameAs: {preset: p}}", "1 of 1 pod differs", "on node a, not on node b"},
+		"of another": {runs("a"), runs("b"), "{pod: shop/same, sameAs: {preset: p}}", "0 of 1 pod differs", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
@@ -31,7 +32,7 @@ func misses(l v1alpha1.Limits, n float64) bool {
 
 func (o *Outcome) checkCopies(l v1alpha1.Limits, c *report.Capacity) {
 	n := float64(c.Copies)
-	if o.Got = plural(c.Copies, "copy"); !c.Limited {
+	if o.Got = plural.Count(c.Copies, "copy"); !c.Limited {
 		o.Met = within(l, n)
 	} else {
 		o.Got = "at least " + o.Got + ": none was refused" // a higher number is possible
@@ -62,7 +63,7 @@ func (o *Outcome) checkEmptyNodes(e *v1alpha1.EmptyNodes, r *report.Report) {
 			full = append(full, node)
 		}
 	}
-	o.Got = plural(len(empty), "node")
+	o.Got = plural.Count(len(empty), "node")
 	o.Met = within(e.Limits, float64(len(empty)))
 	switch {
 	case o.Met:

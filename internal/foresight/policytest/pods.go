@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
@@ -169,7 +170,7 @@ const mostListed = 5
 // listed returns the first names in a list.
 func listed(names []string) string {
 	if more := len(names) - mostListed; more > 0 {
-		return strings.Join(names[:mostListed], ", ") + " and " + plural(more, "other")
+		return strings.Join(names[:mostListed], ", ") + " and " + plural.Count(more, "other")
 	}
 	return strings.Join(names, ", ")
 }

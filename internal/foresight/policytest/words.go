@@ -138,15 +138,3 @@ func pairs(labels map[string]string) string {
 	}
 	return strings.Join(parts, ",")
 }
-
-// plural returns a number with a noun.
-func plural(n int, noun string) string {
-	switch {
-	case n == 1:
-	case strings.HasSuffix(noun, "y"):
-		noun = strings.TrimSuffix(noun, "y") + "ies"
-	default:
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}

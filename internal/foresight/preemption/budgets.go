@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/kubelet"
 )
 
@@ -164,16 +165,16 @@ func (b *Budget) addProblems(pdb *policyv1.PodDisruptionBudget, overlapping, loo
 			}
 		}
 		slices.Sort(names)
-		b.add(Overlaps, "%d pods have %s too: the API refuses to evict a pod with several budgets", overlapping,
-			strings.Join(names, ", "))
+		b.add(Overlaps, "%s %s too: the API refuses to evict a pod with several budgets",
+			plural.Phrase(overlapping, "pod has", "pods have"), strings.Join(names, ", "))
 	}
 	if b.Exposed > 0 {
 		b.add(Overridden, "pods of %s may evict %d of its pods: a scheduler prefers other victims, and violates the budget if "+
 			"there are none", strings.Join(b.EvictedBy, ", "), b.Exposed)
 	}
 	if loose > 0 && kubelet.NeedsScale(&pdb.Spec) {
-		b.add(Uncontrolled, "%d pods have no controller with a scale: with maxUnavailable or a percentage the budget allows "+
-			"no disruption", loose)
+		b.add(Uncontrolled, "%s no controller with a scale: with maxUnavailable or a percentage the budget allows "+
+			"no disruption", plural.Phrase(loose, "pod has", "pods have"))
 	}
 }
 
@@ -207,5 +208,5 @@ func neverAllows(b *policyv1.PodDisruptionBudget, pods int) string {
 		return ""
 	}
 	rule, _ := ruleOf(b, expected)
-	return fmt.Sprintf("%s of %d pods allows no disruption", rule, expected)
+	return fmt.Sprintf("%s of %s allows no disruption", rule, plural.Count(expected, "pod"))
 }

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 )
 
 // classRows returns the classes with their pods, and who evicts whom.
@@ -118,11 +120,11 @@ func (c *cluster) classProblems(row *Class, rows []Class) []string {
 		}
 	}
 	if differing > 0 {
-		problems = append(problems, fmt.Sprintf("%d pods have another priority than %d, the value of the class today", differing,
-			row.Value))
+		problems = append(problems, fmt.Sprintf("%s another priority than %d, the value of the class today",
+			plural.Phrase(differing, "pod has", "pods have"), row.Value))
 	}
 	if policies > 0 {
-		problems = append(problems, fmt.Sprintf("%d pods have another preemptionPolicy than the class", policies))
+		problems = append(problems, plural.Phrase(policies, "pod has", "pods have")+" another preemptionPolicy than the class")
 	}
 	for i := range rows {
 		if other := &rows[i]; exists && other.Name != row.Name && other.Value == row.Value && other.Name != NoClass {

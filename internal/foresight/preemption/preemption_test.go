@@ -62,7 +62,7 @@ func TestClassesEvictPodsOfLowerPriority(t *testing.T) {
 	got := newCluster().analyze().Classes
 	want := []Class{
 		{Name: "high", Value: 1000, Running: 2, Evicts: []string{"high", "low"}, EvictsPods: 3, EvictedBy: []string{"high"},
-			Problems: []string{"1 pods have another priority than 1000, the value of the class today"}},
+			Problems: []string{"1 pod has another priority than 1000, the value of the class today"}},
 		{Name: "patient", Value: 500, Never: true, Pending: 1, Evicts: []string{}, EvictedBy: []string{}},
 		{Name: "low", Value: 10, Running: 2, Evicts: []string{}, EvictedBy: []string{"high"},
 			Problems: []string{"it has the value of twin: pods of the two do not evict each other"}},
@@ -161,7 +161,7 @@ func TestPodsWithSeveralBudgetsOrWithoutAController(t *testing.T) {
 	}
 	r := c.analyze()
 	if got := kinds(r.Budgets[0]); got != "Overlaps Uncontrolled" ||
-		!strings.Contains(r.Budgets[0].Problems[0].Text, "1 pods have second too") {
+		!strings.Contains(r.Budgets[0].Problems[0].Text, "1 pod has second too") {
 		t.Errorf("got %+v", r.Budgets[0])
 	}
 	if !slices.Equal(r.Workloads[0].Budgets, []string{"first", "second"}) {

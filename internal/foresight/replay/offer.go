@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -61,7 +62,7 @@ func (d *replayer) offer(ctx context.Context, offered []*replayed) error {
 		return len(undecided) == 0
 	})
 	if err != nil {
-		return fmt.Errorf("wait for decisions about %d pods: %w", len(undecided), err)
+		return fmt.Errorf("wait for decisions about %s: %w", plural.Count(len(undecided), "pod"), err)
 	}
 	for _, p := range offered {
 		at := d.now

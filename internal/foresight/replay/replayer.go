@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
@@ -267,8 +268,9 @@ func (d *replayer) finish() *Result {
 		result.Notes = append(result.Notes, d.r.NoProfile(d.others))
 	}
 	if preempted := result.Recorded.Evicted; preempted > 0 {
-		result.Notes = append(result.Notes, fmt.Sprintf("%d pods were evicted by the scheduler in the recording: here they run "+
-			"on unless they are evicted again", preempted))
+		result.Notes = append(result.Notes, plural.Phrase(preempted,
+			"pod was evicted by the scheduler in the recording: here it runs on unless it is evicted again",
+			"pods were evicted by the scheduler in the recording: here they run on unless they are evicted again"))
 	}
 	result.Sort()
 	return result

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
@@ -53,8 +54,12 @@ func (r *Run) UseProfile(pod map[string]any) bool {
 
 // NoProfile is the note about pods that name another scheduler.
 func (r *Run) NoProfile(pods int) string {
-	return fmt.Sprintf("%d pods name a scheduler that the configuration has no profile for: %s schedules them", pods,
-		r.Options.Scheduler.Request.Name)
+	them := "them"
+	if pods == 1 {
+		them = "it"
+	}
+	return fmt.Sprintf("%s a scheduler that the configuration has no profile for: %s schedules %s",
+		plural.Phrase(pods, "pod names", "pods name"), r.Options.Scheduler.Request.Name, them)
 }
 
 // Owned returns the objects that refer to a waiting pod, and are created after it.
@@ -94,7 +99,7 @@ func (r *Run) RemovePods(ctx context.Context, keys []string) error {
 		stored = append(stored, "pods/"+key)
 	}
 	if err := r.server.Remove(ctx, stored); err != nil {
-		return fmt.Errorf("remove %d pods: %w", len(keys), err)
+		return fmt.Errorf("remove %s: %w", plural.Count(len(keys), "pod"), err)
 	}
 	return nil
 }

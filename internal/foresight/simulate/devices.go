@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
@@ -115,8 +116,8 @@ func (r *Run) makeClaims() error {
 		}
 	}
 	for _, template := range slices.Sorted(maps.Keys(absent)) {
-		r.note("%d pods wait for claims from the ResourceClaimTemplate %s, which the snapshot does not have", absent[template],
-			template)
+		r.note("%s for claims from the ResourceClaimTemplate %s, which the snapshot does not have",
+			plural.Phrase(absent[template], "pod waits", "pods wait"), template)
 	}
 	return nil
 }
@@ -194,8 +195,9 @@ func (r *Run) noteDevices() {
 	d := &r.devices
 	if r.Loader.Resource(claimKind()).Empty() {
 		if len(d.gates)+d.pods > 0 {
-			r.note("%s has no dynamic resource allocation as in the snapshot: %d pods with ResourceClaims are scheduled "+
-				"without their devices", r.Options.Scheduler.Release, d.pods)
+			r.note("%s has no dynamic resource allocation as in the snapshot: %s", r.Options.Scheduler.Release,
+				plural.Phrase(d.pods, "pod with ResourceClaims is scheduled without its devices",
+					"pods with ResourceClaims are scheduled without their devices"))
 		}
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -45,10 +46,12 @@ func (r *Run) load(ctx context.Context) (err error) {
 	scenario.Sort(r.Waiting)
 	r.Report.Notes = append(r.Report.Notes, r.Options.Scenario.Notes...)
 	if r.left > 0 {
-		r.note("%d pending pods of the snapshot are left out", r.left)
+		r.note("%s", plural.Phrase(r.left, "pending pod of the snapshot is left out",
+			"pending pods of the snapshot are left out"))
 	}
 	if r.lost > 0 {
-		r.note("%d pods are left out: the snapshot does not have their nodes", r.lost)
+		r.note("%s", plural.Phrase(r.lost, "pod is left out: the snapshot does not have its node",
+			"pods are left out: the snapshot does not have their nodes"))
 	}
 	for _, refused := range r.Loader.Refused() {
 		r.note("%s", refused)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/kubelet"
@@ -139,7 +140,7 @@ func (r *Run) schedule(ctx context.Context) error {
 	actors := r.actors()
 	actors.Note = func(text string) { late[text] = true }
 	err := r.WithScheduler(ctx, actors, func() error {
-		err := r.Session.Step(fmt.Sprintf("schedule %d pods", len(r.Waiting)), func() error { return r.decide(bounded) })
+		err := r.Session.Step("schedule "+plural.Count(len(r.Waiting), "pod"), func() error { return r.decide(bounded) })
 		if err != nil {
 			return err
 		}

@@ -231,7 +231,7 @@ func TestARunLoadsSchedulesAndReads(t *testing.T) {
 	if diff := cmp.Diff(placements, r.Report.Placements); diff != "" {
 		t.Errorf("placements (-want +got):\n%s", diff)
 	}
-	notes := []string{"1 pods are left out: the snapshot does not have their nodes"}
+	notes := []string{"1 pod is left out: the snapshot does not have its node"}
 	if diff := cmp.Diff(notes, r.Report.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}

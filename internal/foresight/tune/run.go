@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
@@ -161,7 +162,7 @@ func (p *pool) search(ctx context.Context, r Request, space *space, seen, heldOu
 		Programs: first.Origins, Unknown: unknown(len(heldOut)),
 	}
 	if len(heldOut) > 0 {
-		err := p.s.Step(fmt.Sprintf("%d points on the snapshots held out", len(result.Points)), func() error {
+		err := p.s.Step(plural.Count(len(result.Points), "point")+" on the snapshots held out", func() error {
 			return p.hold(ctx, space, result, heldOut)
 		})
 		if err != nil {
@@ -175,9 +176,9 @@ func (p *pool) search(ctx context.Context, r Request, space *space, seen, heldOu
 	}
 	result.Choices = compareChoices(r.Objectives, result.Points, choose(r.Objectives, trials, len(given)))
 	result.Notes = append(p.collected(), failed(trials)...)
-	p.s.Note(fmt.Sprintf("%d simulations in %s: %.1f s for each, of which the scheduler took %.1f s", p.simulations,
-		time.Since(begin).Round(time.Second), time.Since(begin).Seconds()/float64(max(p.simulations, 1)),
-		p.scheduling/float64(max(p.simulations, 1))))
+	p.s.Note(fmt.Sprintf("%s in %s: %.1f s for each, of which the scheduler took %.1f s",
+		plural.Count(p.simulations, "simulation"), time.Since(begin).Round(time.Second),
+		time.Since(begin).Seconds()/float64(max(p.simulations, 1)), p.scheduling/float64(max(p.simulations, 1))))
 	return result, nil
 }
 

@@ -75,7 +75,7 @@ func TestWaitStableFailsWhenAPodFlashesReadyAndCrashes(t *testing.T) {
 		}
 	}
 	err := client.WaitStable(ctx, r.ns, r.name, options)
-	want := strings.ReplaceAll(`Deployment/NS/flash failed (CrashLoopBackOff): container kube-scheduler of pod flash-1-x exited with code 1, restarted 1 times
+	want := strings.ReplaceAll(`Deployment/NS/flash failed (CrashLoopBackOff): container kube-scheduler of pod flash-1-x exited with code 1, restarted 1 time
   events:
     Warning BackOff: Back-off restarting failed container (3 times)
   log, pod flash-1-x, container kube-scheduler:

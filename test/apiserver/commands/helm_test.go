@@ -38,7 +38,7 @@ func TestChartInstallsUpgradesRollsBackAndUninstalls(t *testing.T) {
 	// Without controllers they have no pods. A Helm release has no revisions, and so no drift.
 	said := pmksched.PMKSched(t, "--kubeconfig", config, "status")
 	said.Fails(t, 3, "scheduler my-scheduler in namespace ", "scheduler other in namespace ",
-		"0 of 1 replicas exist [replica-missing]")
+		"0 of 1 replica exists [replica-missing]")
 	if strings.Contains(said.String(), "[drift]") || strings.Contains(said.String(), "no deployed revision") {
 		t.Errorf("status compares what Helm installed with a revision:\n%s", said)
 	}

@@ -23,7 +23,7 @@ spec: {driver: gpu.example.com, nodeName: one, pool: {name: one, generation: 1, 
 `+pod("web", "1", "", "resourceClaims: [{name: gpu, resourceClaimTemplateName: one-gpu}]", ""), pack.Scheduler{})
 	equal(t, "placements", map[string]string{"web": "one"}, nodesOf(r))
 	notes := strings.Join(r.Notes, "\n")
-	for _, want := range []string{apiserver.Release + " has no dynamic resource allocation as in the snapshot: 1 pods",
+	for _, want := range []string{apiserver.Release + " has no dynamic resource allocation as in the snapshot: 1 pod ",
 		"1 resourceslices.resource.k8s.io are not loaded"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes %q, want %q", r.Notes, want)

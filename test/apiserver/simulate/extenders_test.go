@@ -58,7 +58,7 @@ func TestExtendersAndFlagsOfAFileAreSimulated(t *testing.T) {
 	expected := run.WriteFile(t, "test.yaml", "apiVersion: pmk-sched.io/v1alpha1\nkind: SchedulingTest\n"+
 		"expect: [{name: the extender refuses, pod: shop/web, node: half}]\n")
 	run.PMKSched(t, "test", "--snapshot", snapshot, "--branch", apiserver.Release, "--with-scheduler", called, expected).
-		OK(t).Prints(t, "1 of 1 expectations are met", "spec.replicas")
+		OK(t).Prints(t, "1 of 1 expectation is met", "spec.replicas")
 	if requests.Load() == 0 {
 		t.Error("test: no request comes")
 	}

@@ -139,7 +139,7 @@ metadata: {name: shop, labels: {pod-security.kubernetes.io/enforce: restricted}}
 		pod("of-another-scheduler", "1", "", "schedulerName: other", ""))
 	want := map[string]string{"tolerates-nothing": "two", "of-another-scheduler": "two"}
 	equal(t, "placements", want, nodesOf(r))
-	if !strings.Contains(strings.Join(r.Notes, "\n"), "1 pods name a scheduler") {
+	if !strings.Contains(strings.Join(r.Notes, "\n"), "1 pod names a scheduler") {
 		t.Errorf("notes %q", r.Notes)
 	}
 }
@@ -188,7 +188,7 @@ func TestPodsOfNodesThatDoNotExistAreLeftOut(t *testing.T) {
 	r := simulatePending(t, manifests)
 	equal(t, "placements", map[string]string{"new": "a"}, nodesOf(r))
 	equal(t, "nodes and pods", [2]int{1, 0}, [2]int{r.Summary.Nodes, r.Summary.Pods})
-	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "1 pods are left out: the snapshot does not have their nodes") {
+	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "1 pod is left out: the snapshot does not have its node") {
 		t.Errorf("notes %q", notes)
 	}
 	all := simulated(t, scenario.ReplaceAll(), manifests, pack.Scheduler{})

@@ -17,7 +17,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/terminaltest"
 )
 
-// PassedStep reads the name of a finished step from a line of progress: `✓ name (1.2s)`.
+// PassedStep reads the name of a finished step from a line of progress: `✓ name (1.2s)`, or
+// `✓ name` for a short one.
 func PassedStep(line string) (string, bool) {
 	rest, ok := strings.CutPrefix(strings.TrimSpace(line), "✓ ")
 	if !ok {

@@ -8,6 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+
+
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 )
 
 // anything is the placeholder of a value without a name.
@@ -107,8 +111,8 @@ func (at scope) assigned(name string, depth int) []string {
 // consists of a return statement.
 func (at scope) called(call *ast.CallExpr, depth int) []string {
 	switch name := calledName(call); {
-	case name == "count" && len(call.Args) == 2: // a number with its noun
-		return []string{"N " + at.text(call.Args[1], depth) + "s"}
+	case name == "Count" && len(call.Args) == 2: // of package plural
+		return []string{"N" + strings.TrimPrefix(plural.Count(2, at.text(call.Args[1], depth)), "2")}
 	case (name == "Command" || name == "command") && len(call.Args) > 0: // of Plan: a command line
 		if verb, ok := call.Args[0].(*ast.BasicLit); ok {
 			group := ""
@@ -117,7 +121,7 @@ func (at scope) called(call *ast.CallExpr, depth int) []string {
 			}
 			return []string{"pmk-sched " + group + strings.Trim(verb.Value, `"`) + " --name NAME"}
 		}
-	case name == "count" && len(call.Args) == 3:
+	case name == "Phrase" && len(call.Args) == 3:
 		return []string{"N " + at.text(call.Args[2], depth)}
 	case (name == "Sprintf" || name == "Errorf" || name == "New") && len(call.Args) > 0:
 		args := call.Args

@@ -50,7 +50,11 @@ func Parse(text string) (Plugin, error) {
 	}
 	modulePath, rest, found := strings.Cut(text, "@")
 	if !found {
-		return Plugin{}, problem.Invalidf("a directory begins with ./ : ./"+text,
+		hint := "a directory begins with ./ : ./" + text
+		if _, address, isURL := strings.Cut(text, "://"); isURL {
+			hint = "a plugin of a repository is a Go module at a version: " + strings.TrimSuffix(address, ".git") + "@VERSION"
+		}
+		return Plugin{}, problem.Invalidf(hint,
 			"invalid plugin %q: must be builtin:NAME, a directory or module@version", text)
 	}
 	version, pkg, _ := strings.Cut(rest, ":")

@@ -93,6 +93,10 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s is written as %s, which reads as %+v, %v", text, got, again, err)
 		}
 	}
+	_, err := Parse("git:https://github.com/x/y.git")
+	if hints := strings.Join(problem.Hints(err), ""); !strings.HasSuffix(hints, ": github.com/x/y@VERSION") {
+		t.Errorf("hint %q", hints)
+	}
 	for _, text := range []string{"", "x", "builtin:", "builtin:../x", "builtin:x=", "builtin:x=a/b", "builtin:=x", "example.com/a@latest", "example.com/a@v1",
 		"@v1.0.0", "example.com/a@"} {
 		_, err := Parse(text)

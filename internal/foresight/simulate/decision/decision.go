@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 )
 
 // Input contains the observations about a scheduler.
@@ -198,12 +200,12 @@ func (r *Result) compare(in Input, refused map[string][]string) {
 		}
 	}
 	if together > 0 {
-		r.Notes = append(r.Notes,
-			fmt.Sprintf("%d nodes are refused by all plugins together, and by none of them alone", together))
+		r.Notes = append(r.Notes, plural.Phrase(together, "node is", "nodes are")+
+			" refused by all plugins together, and by none of them alone")
 	}
 	for _, by := range slices.Sorted(maps.Keys(alone)) {
-		r.Notes = append(r.Notes,
-			fmt.Sprintf("plugin %s alone refuses %d nodes that it does not refuse with the others", by, alone[by]))
+		r.Notes = append(r.Notes, fmt.Sprintf("plugin %s alone refuses %s that it does not refuse with the others", by,
+			plural.Count(alone[by], "node")))
 	}
 }
 

@@ -232,8 +232,8 @@ func TestPluginsThatDependOnOthersAreReported(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
-	notes := []string{"1 nodes are refused by all plugins together, and by none of them alone",
-		"plugin NodePorts alone refuses 1 nodes that it does not refuse with the others"}
+	notes := []string{"1 node is refused by all plugins together, and by none of them alone",
+		"plugin NodePorts alone refuses 1 node that it does not refuse with the others"}
 	if diff := cmp.Diff(notes, r.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}

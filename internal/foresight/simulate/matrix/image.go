@@ -23,6 +23,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -109,7 +110,7 @@ func (o *onCluster) run(ctx context.Context, s *session.Session, cells []planned
 	if job.List, err = packCells(cells); err != nil {
 		return nil, err
 	}
-	s.Note(fmt.Sprintf("%s runs %d simulations", job, job.Cells))
+	s.Note(fmt.Sprintf("%s runs %s", job, plural.Count(job.Cells, "simulation")))
 	return o.jobs.Run(ctx, job, func(index int) func(error) {
 		return s.OnStep("simulate " + cells[index].name.String())
 	})

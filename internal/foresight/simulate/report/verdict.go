@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 )
 
 // Verdict returns the result in words: a line for the scheduler and, if it is compared, a line for
@@ -30,13 +32,13 @@ func (r *Report) Verdict() []string {
 
 // words returns the pods that were placed, the nodes that are empty, and what those nodes cost.
 func (s *Summary) words() string {
-	parts := []string{fmt.Sprintf("%d of %s placed", s.Placed, counted(s.Scheduled, "pod"))}
+	parts := []string{fmt.Sprintf("%d of %s placed", s.Placed, plural.Count(s.Scheduled, "pod"))}
 	if s.Evicted > 0 {
 		parts = append(parts, fmt.Sprintf("%d evicted", s.Evicted))
 	}
 	if s.Before != nil && s.After != nil && s.Nodes > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %s empty (before: %d)", len(s.After.EmptyNodes),
-			counted(s.Nodes, "node"), len(s.Before.EmptyNodes)))
+			plural.Count(s.Nodes, "node"), len(s.Before.EmptyNodes)))
 	}
 	if s.After != nil && s.After.Cost != nil && s.After.Cost.Nodes > 0 {
 		cost := s.After.Cost
@@ -83,12 +85,4 @@ func (s *Summary) differences(c *Comparison) []string {
 		add("leaves nodes empty that cost", "unit", "", func(s *Summary) float64 { return s.After.Cost.EmptyNodes })
 	}
 	return all
-}
-
-// counted returns a number with its noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

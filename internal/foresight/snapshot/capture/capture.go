@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
@@ -133,15 +134,16 @@ func (o *spooled) readCluster(ctx context.Context, s *session.Session, kinds []*
 		return err
 	}
 	h := o.header
-	options := Options{
-		Pods: &h.Pods, Log: s.Log, OnKind: func(resource string) func(error) { return s.OnStep("read " + resource) },
-	}
+	options := Options{Pods: &h.Pods, Log: s.Log}
 	var read *Result
-	if rec == nil {
-		read, err = Cluster(ctx, cfg, kinds, o.spool, options)
-	} else {
-		read, err = rec.start(ctx, cfg, kinds, options)
-	}
+	err = s.Step("read the objects of the cluster", func() (err error) {
+		if rec == nil {
+			read, err = Cluster(ctx, cfg, kinds, o.spool, options)
+		} else {
+			read, err = rec.start(ctx, cfg, kinds, options)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -198,7 +200,8 @@ func (o *spooled) readFiles(
 		s.Note(doubt)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(read.Ignored)) {
-		s.Note(fmt.Sprintf("%d objects of kind %s are ignored: no scheduler reads them", read.Ignored[kind], kind))
+		s.Note(fmt.Sprintf("ignored: %s of kind %s, which no scheduler reads",
+			plural.Count(read.Ignored[kind], "object"), kind))
 	}
 	for _, resource := range slices.Sorted(maps.Keys(read.Unnamed)) {
 		s.Note("for a plugin that reads them, --resource " + resource + " keeps these objects")

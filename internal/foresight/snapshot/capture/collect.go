@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
@@ -40,8 +41,6 @@ type Options struct {
 	PageSize int
 	// Pods counts the pods; it may be nil.
 	Pods *snapshot.PodCounts
-	// OnKind is called before a kind is read; it returns the function that is called after it.
-	OnKind func(resource string) func(error)
 	// Log gets retries. It may be nil.
 	Log *zap.Logger
 }
@@ -71,19 +70,14 @@ func readAll(
 	ctx context.Context, cfg *rest.Config, kinds []*snapshot.Kind, sink Sink, o Options,
 ) (*collector, []served, error) {
 	o.PageSize = cmp.Or(o.PageSize, pageSize)
-	if o.OnKind == nil {
-		o.OnKind = func(string) func(error) { return func(error) {} }
-	}
 	c := &collector{o: o, sink: sink, requests: &kubeapi.Retrier{Log: o.Log}, result: &Result{Consistent: true}}
 	served, err := c.discover(ctx, cfg, kinds)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, s := range served {
-		done := o.OnKind(s.kind.GroupResource())
-		err := c.read(ctx, s)
-		done(err)
-		if err != nil {
+		steps.Progress(ctx, "read "+s.kind.GroupResource())
+		if err := c.read(ctx, s); err != nil {
 			return nil, nil, err
 		}
 	}

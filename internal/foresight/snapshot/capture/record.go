@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -101,8 +102,8 @@ func (r *recorder) record(ctx context.Context, s *session.Session, h *snapshot.H
 	})
 	h.Recording = &snapshot.Recording{Seconds: time.Since(r.begin).Seconds(), Listed: r.follower.Listed()}
 	if h.Recording.Listed > 0 {
-		h.Notes = append(h.Notes, fmt.Sprintf("kinds were listed again %d times: the times of changes before are those of "+
-			"the lists", h.Recording.Listed))
+		h.Notes = append(h.Notes, fmt.Sprintf("kinds were listed again %s: the times of changes before are those of "+
+			"the lists", plural.Count(h.Recording.Listed, "time")))
 	}
 	if err != nil && r.events > 0 {
 		r.failed = fmt.Errorf("the recording ended early: %w", err)
