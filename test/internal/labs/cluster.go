@@ -145,6 +145,30 @@ func (n *Node) StartStaticPod(t testing.TB, component string) {
 	}
 }
 
+// AddFlags gives a component of a control plane that kubeadm made further flags, in the manifest of
+// its static pod, as an administrator would.
+func (n *Node) AddFlags(t testing.TB, component string, flags ...string) {
+	t.Helper()
+	file := n.Path(manifests + component + ".yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := "    - " + component + "\n"
+	if strings.Count(string(text), line) != 1 {
+		t.Fatalf("%s has another form than expected:\n%s", file, text)
+	}
+	changed := strings.Replace(string(text), line, line+"    - "+strings.Join(flags, "\n    - ")+"\n", 1)
+	next := filepath.Join(n.Lab.Dir(), component+".yaml")
+	if err := os.WriteFile(next, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// The kubelet reads the directory at any time: the file is replaced atomically.
+	if err := os.Rename(next, file); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // AwaitWhole waits until nothing of a cluster that kubeadm made is missing for longer than a lease
 // is valid unrenewed: the conditions of a node that has just failed, or come back, are old. A
 // component that was killed often is restarted after up to 5 minutes.

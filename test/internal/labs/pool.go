@@ -7,6 +7,7 @@
 package labs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -145,6 +146,8 @@ func (n *Node) bringUp(t testing.TB) {
 // Options describe a lab of the test's own.
 type Options struct {
 	Release, Layout string
+	// Name tells the labs of one test apart. It may be empty.
+	Name string
 	// Workers is the number of simulated workers.
 	Workers int
 	// Masters is the number of control-plane nodes, 0 for one; Kubelets is the number of workers with
@@ -155,8 +158,8 @@ type Options struct {
 // Start starts a lab for one test and takes it down in the end.
 func Start(t testing.TB, o Options) *Node {
 	t.Helper()
-	n := &Node{Name: "own-" + o.Layout + "-" + strings.ReplaceAll(strings.TrimPrefix(o.Release, "v"), ".", "-"),
-		Layout: o.Layout, Release: o.Release}
+	name := []string{cmp.Or(o.Name, "own"), o.Layout, strings.ReplaceAll(strings.TrimPrefix(o.Release, "v"), ".", "-")}
+	n := &Node{Name: strings.Join(name, "-"), Layout: o.Layout, Release: o.Release}
 	t.Cleanup(func() {
 		if r := run.PMKLab(t, "down", "--name", n.Name); r.Code != 0 && !strings.Contains(r.Stderr, "no such lab") {
 			t.Errorf("take down lab %s: %s", n.Name, r)

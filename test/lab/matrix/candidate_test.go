@@ -4,8 +4,6 @@ package matrix
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,8 +16,8 @@ import (
 func TestSecondSchedulerIsNoCandidateForTheDefaultOnesLease(t *testing.T) {
 	n := up(t, subject{release: "v1.34.2", layout: "kubeadm", api: "v1"})
 	const gate = "--feature-gates=CoordinatedLeaderElection=true"
-	n.addFlags(t, "kube-apiserver", gate, "--runtime-config=coordination.k8s.io/v1beta1=true")
-	n.addFlags(t, "kube-scheduler", gate)
+	n.AddFlags(t, "kube-apiserver", gate, "--runtime-config=coordination.k8s.io/v1beta1=true")
+	n.AddFlags(t, "kube-scheduler", gate)
 	run.Eventually(t, "the default scheduler becomes a candidate", func(context.Context) (bool, string) {
 		seen := n.candidates(t)
 		return strings.Contains(seen, "kube-scheduler"), seen
@@ -42,28 +40,4 @@ func (n node) candidates(t *testing.T) string {
 	t.Helper()
 	return n.Exec(t, "kubectl", "get", "leasecandidates", "-n", "kube-system",
 		"-o", `jsonpath={range .items[*]}{.metadata.name} {.spec.leaseName}{"\n"}{end}`).Stdout
-}
-
-// addFlags gives a component of the control plane further flags, in the manifest of its static pod,
-// as an administrator would.
-func (n node) addFlags(t *testing.T, component string, flags ...string) {
-	t.Helper()
-	file := n.Path("/etc/kubernetes/manifests/" + component + ".yaml")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := "    - " + component + "\n"
-	if strings.Count(string(text), line) != 1 {
-		t.Fatalf("%s has another form than expected:\n%s", file, text)
-	}
-	changed := strings.Replace(string(text), line, line+"    - "+strings.Join(flags, "\n    - ")+"\n", 1)
-	next := filepath.Join(n.Lab.Dir(), component+".yaml")
-	if err := os.WriteFile(next, []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	// The kubelet reads the directory at any time: the file is replaced atomically.
-	if err := os.Rename(next, file); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -1,0 +1,216 @@
+//go:build linux && releases
+
+package integration
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	pmksched "github.com/pmk-sched/pmk-sched"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// tests is the directory of upstream's tests in the module of Kubernetes, and scheduler the file
+// with the function that every scheduler starts with.
+const (
+	kubernetes = "k8s.io/kubernetes"
+	tests      = kubernetes + "/test/integration/scheduler"
+	scheduler  = "pkg/scheduler/scheduler.go"
+)
+
+// anchor is the line of that file after which the profiles and the registry are known.
+const anchor = "\tregistry := frameworkplugins.NewInTreeRegistry()\n"
+
+// adapted is the package of the generated module that adds the plugin to them.
+const adapted = "pmk-sched.io/build/adapted"
+
+// adaptedSource adds the registered plugins to copies of the profiles.
+const adaptedSource = `package adapted
+
+import (
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+
+	"` + adapted + `/app"
+)
+
+// Add registers the plugins, and returns the profiles with them enabled at every extension point.
+func Add(registry runtime.Registry, profiles []config.KubeSchedulerProfile) ([]config.KubeSchedulerProfile, error) {
+	var names []string
+	for _, o := range plugins() {
+		names = append(names, o.Name)
+		if err := registry.Register(o.Name, o.Factory); err != nil {
+			return nil, err
+		}
+	}
+	var all []config.KubeSchedulerProfile
+	for i := range profiles {
+		p := profiles[i].DeepCopy()
+		for _, name := range names {
+			if p.Plugins != nil {
+				p.Plugins.MultiPoint.Enabled = append(p.Plugins.MultiPoint.Enabled, config.Plugin{Name: name})
+			}
+		}
+		all = append(all, *p)
+	}
+	return all, nil
+}
+
+var _ app.Option
+`
+
+// appSource stands in for the package of the command, which imports the scheduler.
+const appSource = `package app
+
+import "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+
+type Option struct {
+	Name    string
+	Factory runtime.PluginFactory
+}
+
+func WithPlugin(name string, factory runtime.PluginFactory) Option { return Option{name, factory} }
+`
+
+// module is a module in which the tests of a release are compiled.
+type module struct {
+	dir, source string
+	env         []string
+	flags       []string
+	overlay     string
+}
+
+// newModule returns the module of a release with the plugin.
+func newModule(t *testing.T, name string) *module {
+	t.Helper()
+	release, err := versions.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := run.CacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugin, err := filepath.Abs("noop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := build.Run(t.Context(), build.Options{
+		Release: release, Plugins: []plugins.Plugin{{Dir: plugin}}, Sources: pmksched.Sources, Keep: true,
+		Environment: build.Environment{CacheDir: cache, Env: os.Environ()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(result.Dir); err != nil {
+			t.Error(err)
+		}
+	})
+	// The flags equal the flags of the build, so that the tests use its compiled packages.
+	m := &module{dir: result.Dir, flags: []string{"-trimpath", "-tags", strings.Join(release.Rules().BuildTags, ",")},
+		env: append(os.Environ(), "GOTOOLCHAIN=go"+result.Info.Go, "GOFLAGS=-mod=mod", "GOWORK=off", "CGO_ENABLED=0")}
+	m.source = m.run(t, "list", "-m", "-f", "{{.Dir}}", kubernetes)
+	m.adapt(t)
+	return m
+}
+
+// run runs the go command in the module.
+func (m *module) run(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir, cmd.Env = m.dir, m.env
+	var failed bytes.Buffer
+	cmd.Stderr = &failed
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, failed.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// adapt writes the package that adds the plugin, and an overlay that calls it when a scheduler
+// starts.
+func (m *module) adapt(t *testing.T) {
+	t.Helper()
+	registrations := m.read(t, filepath.Join(m.dir, build.SchedulerDir, "plugins.go"))
+	registrations = strings.Replace(registrations, "package main", "package adapted", 1)
+	registrations = strings.Replace(registrations, kubernetes+"/cmd/kube-scheduler/app", adapted+"/app", 1)
+	m.write(t, "adapted/plugins.go", registrations)
+	m.write(t, "adapted/adapted.go", adaptedSource)
+	m.write(t, "adapted/app/app.go", appSource)
+	original := filepath.Join(m.source, scheduler)
+	text := m.read(t, original)
+	if strings.Count(text, anchor) != 1 {
+		t.Fatalf("%s has not one line %q", original, anchor)
+	}
+	text = strings.Replace(text, anchor, anchor+`	if options.profiles, err = adapted.Add(registry, options.profiles); err != nil {
+		return nil, err
+	}
+`, 1)
+	text = strings.Replace(text, "\nimport (\n", "\nimport (\n\t\""+adapted+"\"\n", 1)
+	if !strings.Contains(text[:strings.Index(text, anchor)], "err := ") {
+		text = strings.Replace(text, anchor, anchor+"\tvar err error\n", 1)
+	}
+	replaced := m.write(t, "overlay/scheduler.go", text)
+	table, err := json.Marshal(map[string]map[string]string{"Replace": {original: replaced}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.overlay = m.write(t, "overlay/overlay.json", string(table))
+}
+
+func (m *module) read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// write writes a file of the module and returns its path.
+func (m *module) write(t *testing.T, name, text string) string {
+	t.Helper()
+	file := filepath.Join(m.dir, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// packages returns the packages with tests, relative to tests.
+func (m *module) packages(t *testing.T) (all []string) {
+	t.Helper()
+	format := `{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}`
+	for name := range strings.FieldsSeq(m.run(t, "list", "-f", format, tests+"/...")) {
+		all = append(all, strings.Trim(strings.TrimPrefix(name, tests), "/"))
+	}
+	return all
+}
+
+// compile compiles the tests of a package, with the plugin or without.
+func (m *module) compile(t *testing.T, name string, with bool) string {
+	t.Helper()
+	side := "without"
+	args := append([]string{"test", "-c", "-vet=off", "-ldflags=-s -w"}, m.flags...)
+	if with {
+		side = "with"
+		args = append(args, "-overlay", m.overlay)
+	}
+	binary := filepath.Join(m.dir, "tests", side, strings.ReplaceAll(path.Join("scheduler", name), "/", "-"))
+	m.run(t, append(args, "-o", binary, path.Join(tests, name))...)
+	return binary
+}

@@ -1,0 +1,119 @@
+//go:build linux
+
+package conformance
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const head = `# Conformance
+
+` + "`make conformance RELEASE=v1.24.3`" + ` (as root) runs the e2e specs of scheduling that Kubernetes
+publishes with a release against that release, and writes this page. The suite is compiled from the
+release's own module. Each column is a cluster of its own that kubeadm made, with one control-plane
+node and two workers with kubelets, all on one machine:
+
+- **stock**: the scheduler that kubeadm started.
+- **replace**: the default scheduler after ` + "`pmk-sched replace`" + ` with every bundled plugin, whose
+  arguments leave the pods of others alone.
+- **second**: a second scheduler with the same plugins; a webhook gives it every pod of the
+  namespaces of the specs that names no scheduler.
+
+The run fails if a spec passes with the stock scheduler and not in another column. A spec that fails
+is run once more, alone; if it passes then, it counts as passed and is listed below.
+
+## Results
+
+Specs of ` + "`[sig-scheduling]`" + ` that passed, of all that ran; in brackets, those of them that are part of
+the conformance suite.
+
+| release | stock | replace | second | excluded | minutes per column |
+|---|---|---|---|---|---|
+`
+
+// Page returns the page of the documentation with the results.
+func Page(results []Result) string {
+	var page strings.Builder
+	page.WriteString(head)
+	var releases []string
+	for _, r := range Sort(results) {
+		if !slices.Contains(releases, r.Release) {
+			releases = append(releases, r.Release)
+		}
+	}
+	for _, release := range releases {
+		page.WriteString(row(release, results))
+	}
+	list(&page, "## Failed", "Specs that failed twice, with the message.", results, Failed)
+	list(&page, "## Passed when run again", "Specs that failed once.", results, Retried)
+	list(&page, "## Excluded", "Specs that these clusters cannot run, with the reason.", results, Excluded)
+	return page.String()
+}
+
+// row returns the row of a release.
+func row(release string, results []Result) string {
+	var cells []string
+	excluded, longest := map[string]bool{}, 0.0
+	for _, column := range Columns() {
+		passed, ran, part, seconds := 0, 0, 0, 0.0
+		for _, r := range results {
+			if r.Release != release || r.Column != column {
+				continue
+			}
+			seconds += r.Seconds
+			if r.Outcome == Excluded {
+				excluded[r.Spec] = true
+				continue
+			}
+			ran++
+			if r.passed() {
+				passed++
+				part += strings.Count(r.Spec, "[Conformance]")
+			}
+		}
+		longest = max(longest, seconds)
+		cells = append(cells, fmt.Sprintf("%d of %d (%d)", passed, ran, part))
+	}
+	return fmt.Sprintf("| %s | %s | %d | %.0f |\n", release, strings.Join(cells, " | "), len(excluded), longest/60)
+}
+
+// list writes the specs with an outcome, each note once, with the releases and columns.
+func list(page *strings.Builder, title, text string, results []Result, outcome string) {
+	where := map[[2]string][]string{}
+	for _, r := range Sort(results) {
+		if r.Outcome == outcome {
+			key := [2]string{r.Spec, short(r.Note)}
+			where[key] = append(where[key], r.Release+" "+string(r.Column))
+		}
+	}
+	if len(where) == 0 {
+		return
+	}
+	fmt.Fprintf(page, "\n%s\n\n%s\n\n| spec | reason | where |\n|---|---|---|\n", title, text)
+	keys := slices.SortedFunc(maps.Keys(where), func(a, b [2]string) int {
+		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
+	})
+	for _, key := range keys {
+		fmt.Fprintf(page, "| %s | %s | %s |\n", cell(key[0]), cell(key[1]), strings.Join(where[key], ", "))
+	}
+}
+
+// longest is the number of bytes of a message on the page.
+const longest = 300
+
+// short returns the beginning of a message.
+func short(text string) string {
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest], "") + "…"
+}
+
+// cell returns a text for a cell of a table.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(text)
+}

@@ -1,0 +1,82 @@
+//go:build linux && labs
+
+package conformance
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/conformance"
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+const scheduler = "bundled"
+
+// plugins are all bundled plugins.
+func plugins() []string {
+	return []string{"blockall", "coscheduling", "costaware", "elasticquota", "gpupacking", "loadaware", "networkaware",
+		"numaaware", "timestamp"}
+}
+
+// description is a scheduler with all bundled plugins. Their arguments leave the pods of others
+// alone: BlockAll blocks a namespace that does not exist, nobody answers LoadAware, and the
+// resource of NetworkAware is not installed.
+const description = `apiVersion: pmk-sched.io/v1alpha1
+kind: CustomScheduler
+metadata: {name: ` + scheduler + `, namespace: kube-system}
+spec:
+  source:
+    plugins:
+    - {builtin: blockall, args: {namespaces: [blocked]}}
+    - {builtin: coscheduling}
+    - {builtin: costaware}
+    - {builtin: elasticquota}
+    - {builtin: gpupacking}
+    - {builtin: loadaware, args: {prometheus: {url: "http://127.0.0.1:1"}}}
+    - {builtin: networkaware, args: {group: network.example.com, version: v1alpha1, resource: networkmetrics, field: status.latency}}
+    - {builtin: numaaware}
+    - {builtin: timestamp}
+`
+
+// use makes the scheduler of a column schedule the pods of the specs.
+func use(t *testing.T, n *labs.Node, column conformance.Column, gates gate) {
+	t.Helper()
+	if column == conformance.Stock {
+		return
+	}
+	text := description
+	if gates.gates != "" {
+		text += "  args: [\"" + gates.flag() + "\"]\n"
+	}
+	image, file := n.Image(t, plugins()...), run.WriteFile(t, "pmk-sched.yaml", text)
+	args := append([]string{"-f", file, "--image", image}, labs.Stable("10s")...)
+	if column == conformance.Replaced {
+		n.PMKSched(t, append([]string{"replace", "--yes"}, args...)...).OK(t)
+		n.PMKSched(t, "verify", "--default").OK(t)
+		return
+	}
+	n.PMKSched(t, append([]string{"deploy"}, args...)...).OK(t)
+	n.PMKSched(t, "verify", "--name", scheduler).OK(t)
+	route(t, n)
+}
+
+// systemPod has a name that stands for all system pods that the suite expects on each node, those
+// of Google's nodes. Most specs wait a minute for them, and go on without.
+const systemPod = `---
+apiVersion: v1
+kind: Pod
+metadata: {name: kube-proxy-fluentd-elasticsearch-node-problem-detector-%[1]s, namespace: kube-system}
+spec: {nodeName: %[1]s, containers: [{name: main, image: %[2]q}]}
+`
+
+// prepare makes the workers like those that the suite expects: each is in a zone of its own,
+// without which the specs of clusters with several zones do not run, and has a system pod.
+func prepare(t *testing.T, n *labs.Node) {
+	t.Helper()
+	for _, worker := range n.Workers() {
+		n.Kubectl(t, "label", "node", worker, "topology.kubernetes.io/zone=zone-of-"+worker)
+		n.Apply(t, fmt.Sprintf(systemPod, worker, lab.PauseImage))
+	}
+}

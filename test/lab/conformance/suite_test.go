@@ -1,0 +1,202 @@
+//go:build linux && labs
+
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/conformance"
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// suite is upstream's e2e suite of a release, and the program of its image for pods that answer.
+type suite struct {
+	release versions.Release
+	// e2e and agnhost are the compiled programs.
+	e2e, agnhost string
+	// agnhostImage and pauseImages are the names of the images that the specs use.
+	agnhostImage string
+	pauseImages  []string
+}
+
+// compile compiles the suite from the module of the release.
+func compile(t *testing.T, name string) suite {
+	t.Helper()
+	release, err := versions.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := run.CacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const e2e, agnhost, kubernetes = "e2e.test", "agnhost", "k8s.io/kubernetes/test/"
+	result, err := build.Run(t.Context(), build.Options{
+		Environment: build.Environment{CacheDir: cache, Env: os.Environ()}, Release: release,
+		Programs: []build.Program{
+			{Name: e2e, Package: kubernetes + "e2e", Test: true}, {Name: agnhost, Package: kubernetes + "images/agnhost"},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := suite{release: release}
+	for program, path := range map[string]*string{e2e: &s.e2e, agnhost: &s.agnhost} {
+		binary, ok := result.Binary(program, build.Host())
+		if !ok {
+			t.Fatalf("build %s of %s: no binary", program, release)
+		}
+		*path = binary.Path
+	}
+	s.readImages(t)
+	return s
+}
+
+// readImages asks the suite for the names of its images.
+func (s *suite) readImages(t *testing.T) {
+	t.Helper()
+	listed := run.Command(t, exec.CommandContext(run.Context(t), s.e2e, "--list-images")).OK(t)
+	for reference := range strings.FieldsSeq(listed.Stdout) {
+		name := reference[strings.LastIndex(reference, "/")+1:]
+		switch base, _, _ := strings.Cut(name, ":"); base {
+		case "agnhost":
+			if s.agnhostImage == "" || strings.Contains(reference, "/e2e-test-images/") {
+				s.agnhostImage = reference
+			}
+		case "pause":
+			s.pauseImages = append(s.pauseImages, reference)
+		}
+	}
+	if s.agnhostImage == "" || len(s.pauseImages) == 0 {
+		t.Fatalf("the suite lists no image of agnhost or pause:\n%s", listed.Stdout)
+	}
+}
+
+// load gives the workers the images of the suite: agnhost is a program on busybox, and pause is the
+// lab's own.
+func (s *suite) load(t *testing.T, n *labs.Node) {
+	t.Helper()
+	for _, name := range n.Workers() {
+		worker := n.On(t, name)
+		worker.Import(t, s.agnhostImage, "/agnhost", image.File{Path: "/agnhost", Source: s.agnhost})
+		have := strings.Fields(worker.Exec(t, "ctr", "-n", "k8s.io", "images", "ls", "-q").OK(t).Stdout)
+		for _, pause := range s.pauseImages {
+			if !slices.Contains(have, pause) {
+				worker.Exec(t, "ctr", "-n", "k8s.io", "images", "tag", lab.PauseImage, pause).OK(t)
+			}
+		}
+	}
+}
+
+// focus is what the specs have in their names.
+const focus = `\[sig-scheduling\]`
+
+// excluded are specs that no lab can run, by what their names contain.
+var excluded = []struct{ pattern, reason string }{
+	{"GPUDevicePlugin", "needs NVIDIA GPUs and the images of their driver"},
+}
+
+// run runs the specs with a focus and returns the results without release and column.
+func (s *suite) run(t *testing.T, n *labs.Node, focus string) []conformance.Result {
+	t.Helper()
+	dir := t.TempDir()
+	var skip []string
+	for _, e := range excluded {
+		skip = append(skip, e.pattern)
+	}
+	args := []string{
+		"--kubeconfig", n.Lab.Kubeconfig(), "--provider=skeleton", "--num-nodes=2", "--report-dir", dir,
+		"--ginkgo.focus", focus, "--ginkgo.skip", strings.Join(skip, "|"),
+	}
+	log, err := os.Create(filepath.Join(dir, "e2e.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.CommandContext(t.Context(), s.e2e, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	err = cmd.Run() // it fails if a spec fails
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("run %s: %v", cmd, err)
+	}
+	reports, globErr := filepath.Glob(filepath.Join(dir, "junit*.xml"))
+	if globErr != nil || len(reports) != 1 {
+		t.Fatalf("run %s: %v, and it wrote %d reports:\n%s", cmd, err, len(reports), tail(t, log.Name()))
+	}
+	data, err := os.ReadFile(reports[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, filtered, err := conformance.ParseReport(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results = append(results, leftOut(filtered, focus)...)
+	for _, r := range results {
+		if r.Outcome == conformance.Failed {
+			t.Logf("%s failed: %s\n%s", r.Spec, r.Note, tail(t, log.Name()))
+		}
+	}
+	return results
+}
+
+// leftOut returns the results of the specs with a focus that are excluded.
+func leftOut(filtered []string, focus string) (results []conformance.Result) {
+	for _, name := range filtered {
+		for _, e := range excluded {
+			if regexp.MustCompile(focus).MatchString(name) && regexp.MustCompile(e.pattern).MatchString(name) {
+				results = append(results,
+					conformance.Result{Spec: name, Outcome: conformance.Excluded, Note: e.reason})
+				break
+			}
+		}
+	}
+	return results
+}
+
+// runAll runs all specs, those that fail once more, and adds those that are excluded.
+func (s *suite) runAll(t *testing.T, n *labs.Node, column conformance.Column) []conformance.Result {
+	t.Helper()
+	results := s.run(t, n, focus)
+	if len(results) == 0 {
+		t.Fatal("no spec ran")
+	}
+	for i, r := range results {
+		if r.Outcome != conformance.Failed {
+			continue
+		}
+		again := s.run(t, n, regexp.QuoteMeta(r.Spec))
+		if len(again) == 1 && again[0].Outcome == conformance.Passed {
+			results[i].Outcome = conformance.Retried
+		}
+	}
+	for i := range results {
+		results[i].Release, results[i].Column = s.release.String(), column
+	}
+	return results
+}
+
+// tail returns the end of a log.
+func tail(t *testing.T, path string) string {
+	t.Helper()
+	const most = 6000
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Sprint(err)
+	}
+	return string(data[max(0, len(data)-most):])
+}
