@@ -28,8 +28,8 @@ is run once more, alone; if it passes then, it counts as passed and is listed be
 
 ## Results
 
-Specs of ` + "`[sig-scheduling]`" + ` that passed, of all that ran; in brackets, those of them that are part of
-the conformance suite.
+Specs of ` + "`[sig-scheduling]`" + ` that passed, of all that ran; in brackets, those of them that are
+part of the conformance suite.
 
 | release | stock | replace | second | excluded | minutes per column |
 |---|---|---|---|---|---|

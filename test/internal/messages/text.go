@@ -9,8 +9,6 @@ import (
 	"strings"
 	"unicode"
 
-
-
 	"github.com/pmk-sched/pmk-sched/internal/base/plural"
 )
 
