@@ -41,12 +41,12 @@ func Presets() []Preset {
 	}
 }
 
-// presetDocument parses a preset.
-func presetDocument(name string) (*schema.Document, error) {
+// CheckPreset returns an error if there is no preset of that name.
+func CheckPreset(name string) error {
 	var names []string
 	for _, preset := range Presets() {
 		if preset.Name == name {
-			return parsePreset(name)
+			return nil
 		}
 		names = append(names, preset.Name)
 	}
@@ -54,10 +54,14 @@ func presetDocument(name string) (*schema.Document, error) {
 	if meant := schema.Nearest(name, names); meant != "" {
 		try = fmt.Sprintf("did you mean %q?", meant)
 	}
-	return nil, schema.NewError(try, "unknown preset %q", name)
+	return schema.NewError(try, "unknown preset %q", name)
 }
 
-func parsePreset(name string) (*schema.Document, error) {
+// presetDocument parses a preset.
+func presetDocument(name string) (*schema.Document, error) {
+	if err := CheckPreset(name); err != nil {
+		return nil, err
+	}
 	source, err := presetFiles.ReadFile("presets/" + name + ".yaml")
 	if err != nil {
 		return nil, fmt.Errorf("read preset %s: %w", name, err)

@@ -8,6 +8,6 @@ func snapshotTable(h *snapshot.Header) string {
 	for _, r := range h.Resources {
 		p.Row(r.GroupResource(), r.Objects, r.Bytes)
 	}
-	p.Line("\npods: %d running, %d pending, %d finished", h.Pods.Running, h.Pods.Pending, h.Pods.Finished)
+	p.Line("\npods: %d bound, %d pending, %d finished", h.Pods.Running, h.Pods.Pending, h.Pods.Finished)
 	return p.String()
 }

@@ -44,10 +44,22 @@ func (p *planner) chooseReplicas() error {
 	}
 	p.countShortage(replicas, nodes)
 	if name := p.plan.Scheduler.Image; replicas > 1 && image.IsLocal(name) {
-		p.warn("image %s is not in a registry: load it on each of the %d nodes", name, replicas)
+		p.warn("image %s is not in a registry: load it on each of the %d nodes", name, p.loadedOn(replicas, nodes))
 	}
 	p.plan.Scheduler.Replicas = int32(replicas)
 	return nil
+}
+
+// loadedOn returns the number of nodes that need an image that is in no registry: all that may run a
+// replica, if they are known.
+func (p *planner) loadedOn(replicas int, nodes []inspect.ControlPlaneNode) int {
+	switch {
+	case len(nodes) > 0:
+		return len(nodes)
+	case p.Cluster != nil && len(p.request.Spec.NodeSelector) == 0:
+		return max(replicas, p.Cluster.Nodes.Count)
+	}
+	return replicas
 }
 
 // nodesOfImage returns the control-plane nodes that can run the image, and warns about the others.

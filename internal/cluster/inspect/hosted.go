@@ -69,7 +69,7 @@ func (d *detector) describeHosted(row distribution, evidence string) {
 			"version, flags and configuration of the default scheduler",
 			"whether all API servers have the release of the one that answered",
 		},
-		Command: "pmk-sched deploy --name my-scheduler --image REGISTRY/my-scheduler:TAG",
+		Command: "pmk-sched deploy --name my-scheduler --preset binpack",
 	}
 	switch {
 	case row.name == "" || row.layout != LayoutManaged && !row.agentless: // nodes that "kubeadm join" added, for example

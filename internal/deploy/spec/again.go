@@ -77,18 +77,6 @@ func (s *Spec) FitGates(release versions.Release) (fitting *Spec, notes []string
 	return &other, notes, nil
 }
 
-// WithSource returns the spec with the sources and the base that a build recorded for the image. A
-// source or base in the spec takes precedence.
-func (s *Spec) WithSource(recorded *v1alpha1.Recipe) *Spec {
-	if recorded == nil {
-		return s
-	}
-	other := *s
-	other.request = s.request.DeepCopy()
-	recorded.Complete(&other.request.Spec)
-	return &other
-}
-
 // RequiresSignature reports whether the image must be signed: by the spec's key, or by the deployed
 // scheduler's key, which is recorded.
 func (s *Spec) RequiresSignature(recorded string) bool {

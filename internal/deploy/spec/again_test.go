@@ -292,3 +292,10 @@ func TestFitGatesLeavesOutGatesThatAReleaseDoesNotHave(t *testing.T) {
 		t.Errorf("the spec is changed: %q", s.request.Spec.Args)
 	}
 }
+
+func TestUnknownPresetIsRefusedWhenTheFlagsAreRead(t *testing.T) {
+	_, err := Read(Flags{Name: "n", Preset: "bin-pack"})
+	if err == nil || !strings.Contains(err.Error(), `unknown preset "bin-pack"`) {
+		t.Errorf("got %v", err)
+	}
+}

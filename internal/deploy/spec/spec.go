@@ -12,6 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // DefaultNamespace is a scheduler's namespace if no other is given.
@@ -124,6 +125,9 @@ func (f Flags) configure(c *v1alpha1.Configuration) error {
 		c.PolicyConfigMap = *f.PolicyConfigMap
 	}
 	c.Lossy = c.Lossy || f.Lossy
+	if c.Preset != "" {
+		return profiles.CheckPreset(c.Preset) // before anything is started for it
+	}
 	return nil
 }
 

@@ -75,7 +75,7 @@ func TestDemoOfForesightWritesAReportWithPublishedPrograms(t *testing.T) {
 		"REPORT=" + page, "BRANCH=" + apiserver.Release,
 	}
 	out := run.Command(t, demo).OK(t)
-	out.Prints(t, "pods: 168 running, 1 pending", "145 of 145 pods placed on 24 nodes by packer",
+	out.Prints(t, "pods: 168 bound, 1 pending", "145 of 145 pods placed on 24 nodes by packer",
 		"default: 144 of 145 pods placed", "packer places 1 more pod", "NODE TYPE", page)
 	for _, name := range names {
 		out.Prints(t, name+" "+apiserver.Release+" from "+site.Registry+"/"+name+":"+apiserver.Release+"@sha256:",
