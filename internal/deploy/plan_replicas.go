@@ -50,8 +50,8 @@ func (p *planner) chooseReplicas() error {
 	return nil
 }
 
-// loadedOn returns the number of nodes that need an image that is in no registry: all that may run a
-// replica, if they are known.
+// loadedOn returns the number of nodes that need an image that is in no registry: all that may run
+// a replica, if they are known.
 func (p *planner) loadedOn(replicas int, nodes []inspect.ControlPlaneNode) int {
 	switch {
 	case len(nodes) > 0:

@@ -172,7 +172,7 @@ func (r *request) addPlugins(ctx context.Context, s *session.Session) error {
 		contents.Warn(s)
 	}
 	r.Plugins, r.Rules = contents.Plugins, contents.Rules
-	// A request for the release's own image stays one, also if this machine built an image of that name.
+	// A request for the release's own image stays one if this machine built an image of that name.
 	if contents.Recipe != nil && !r.Request.Spec.UsesOwnImage() {
 		contents.Recipe.Complete(&r.Request.Spec)
 	}
