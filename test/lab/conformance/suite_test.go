@@ -27,9 +27,8 @@ type suite struct {
 	release versions.Release
 	// e2e and agnhost are the compiled programs.
 	e2e, agnhost string
-	// agnhostImage and pauseImages are the names of the images that the specs use.
-	agnhostImage string
-	pauseImages  []string
+	// agnhostImages and pauseImages are the names of the images that the specs use.
+	agnhostImages, pauseImages []string
 }
 
 // compile compiles the suite from the module of the release.
@@ -73,14 +72,12 @@ func (s *suite) readImages(t *testing.T) {
 		name := reference[strings.LastIndex(reference, "/")+1:]
 		switch base, _, _ := strings.Cut(name, ":"); base {
 		case "agnhost":
-			if s.agnhostImage == "" || strings.Contains(reference, "/e2e-test-images/") {
-				s.agnhostImage = reference
-			}
+			s.agnhostImages = append(s.agnhostImages, reference)
 		case "pause":
 			s.pauseImages = append(s.pauseImages, reference)
 		}
 	}
-	if s.agnhostImage == "" || len(s.pauseImages) == 0 {
+	if len(s.agnhostImages) == 0 || len(s.pauseImages) == 0 {
 		t.Fatalf("the suite lists no image of agnhost or pause:\n%s", listed.Stdout)
 	}
 }
@@ -91,7 +88,9 @@ func (s *suite) load(t *testing.T, n *labs.Node) {
 	t.Helper()
 	for _, name := range n.Workers() {
 		worker := n.On(t, name)
-		worker.Import(t, s.agnhostImage, "/agnhost", image.File{Path: "/agnhost", Source: s.agnhost})
+		for _, agnhost := range s.agnhostImages {
+			worker.Import(t, agnhost, "/agnhost", image.File{Path: "/agnhost", Source: s.agnhost})
+		}
 		have := strings.Fields(worker.Exec(t, "ctr", "-n", "k8s.io", "images", "ls", "-q").OK(t).Stdout)
 		for _, pause := range s.pauseImages {
 			if !slices.Contains(have, pause) {
