@@ -30,7 +30,7 @@ func benchCommand(u *ui) *cli.Command {
 			"scheduler misses a threshold.",
 		UsageText: command.Examples("pmk-sched bench --preset throughput --against default --against pmk-sched.yaml",
 			"pmk-sched bench --nodes 5000 --pods 2000 --branch v1.24.3 -f pmk-sched.yaml --fail-below 0.9",
-			"pmk-sched bench --upstream integration-test --branch v1.34.2 --with gpupacking"),
+			"pmk-sched bench --upstream integration-test --branch v1.34.2 --with builtin:gpupacking"),
 		Flags: simulatedFlags(
 			&cli.StringSliceFlag{Name: "against", Value: cli.NewStringSlice(defaultBaseline),
 				Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler"},
@@ -122,12 +122,15 @@ func upstreamTable(r *upstream.Result) string {
 			}
 		}
 		for i, s := range append([]upstream.Side{w.This}, w.Against...) {
-			ratio := "-"
-			if i > 0 {
+			rate, ratio := "-", "-"
+			if s.Rate > 0 {
+				rate = fmt.Sprintf("%.1f", s.Rate)
+			}
+			if i > 0 && s.Ratio > 0 {
 				ratio = fmt.Sprintf("%.2f", s.Ratio)
 			}
 			rates := cmp.Or(joined(s.Rates, ", ", func(rate float64) string { return fmt.Sprintf("%.1f", rate) }), "-")
-			p.Line("%s\t%s\t%.1f\t%s\t%s\t%s\t%s", w.Name, s.Source, s.Rate, rates, ratio, threshold,
+			p.Line("%s\t%s\t%s\t%s\t%s\t%s\t%s", w.Name, s.Source, rate, rates, ratio, threshold,
 				strings.TrimSuffix(s.Result+": "+s.Reason, ": "))
 		}
 	}

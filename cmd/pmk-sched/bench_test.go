@@ -80,7 +80,7 @@ func TestUpstreamTable(t *testing.T) {
 WORKLOAD	SCHEDULER	PODS/S	SAMPLES	RATIO	THRESHOLD	RESULT
 Basic/5000Nodes	this	25.0	20.0, 30.0	-	680	missed: SchedulingThroughput Average is 25
 Basic/5000Nodes	default	1000.0	800.0, 1200.0	0.03	680	passed
-Claims/x	this	0.0	-	-	duration_seconds 0.5	failed: op 3: timed out
+Claims/x	this	-	-	-	duration_seconds 0.5	failed: op 3: timed out
 `
 	if diff := cmp.Diff(want, upstreamTable(r)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

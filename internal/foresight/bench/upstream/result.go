@@ -21,7 +21,7 @@ const (
 
 // Result is the result of scheduler_perf for schedulers of one release.
 type Result struct {
-	// Version and DataItems are perfdash's format, as in [bench.Result]: upstream's own items, with two
+	// Version and DataItems are perfdash's format, as in [bench.Result]: upstream's own items with two
 	// more labels, side and release.
 	Version   string           `json:"version"`
 	DataItems []bench.DataItem `json:"dataItems"`
@@ -117,7 +117,7 @@ const (
 type Side struct {
 	Source string `json:"source"`
 	// Rates are the average pods per second in each sample, the lowest if a workload measures several
-	// times. Rate is their median.
+	// times. Rate is their median. The harness measures no rate in less than a second.
 	Rates []float64 `json:"rates"`
 	Rate  float64   `json:"rate"`
 	// Measured is the median of the metric that the threshold is about.
@@ -125,7 +125,7 @@ type Side struct {
 	// Result is Passed, Missed or Failed, with its Reason.
 	Result string `json:"result"`
 	Reason string `json:"reason,omitempty"`
-	// Ratio is the measured scheduler's rate divided by Rate, as in [bench.Side].
+	// Ratio is the measured scheduler's rate divided by Rate. It is 0 if one of them has no rate.
 	Ratio float64 `json:"ratio,omitempty"`
 }
 
@@ -170,7 +170,7 @@ func evaluate(source string, threshold Threshold, samples []outcome) Side {
 // compare sets the ratio of each scheduler in Against.
 func (w *Workload) compare() {
 	for i, s := range w.Against {
-		if s.Rate > 0 {
+		if s.Rate > 0 && w.This.Rate > 0 {
 			w.Against[i].Ratio = w.This.Rate / s.Rate
 		}
 	}
@@ -190,13 +190,27 @@ func (r *Result) Misses(least float64) (misses []string) {
 			continue
 		}
 		for _, s := range w.Against {
-			if s.Rate > 0 && s.Ratio < least {
+			if s.Ratio > 0 && s.Ratio < least {
 				misses = append(misses, fmt.Sprintf("%s: %.2f times the pods per second of %s, less than %v", w.Name, s.Ratio,
 					s.Source, least))
 			}
 		}
 	}
 	return misses
+}
+
+// note adds a note about the workloads that have no rate.
+func (r *Result) note() {
+	short := 0
+	for _, w := range r.Workloads {
+		if w.This.Rate == 0 && w.This.Result == Passed {
+			short++
+		}
+	}
+	if short > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%d of %d workloads have no rate: the pods are scheduled in less than a second",
+			short, len(r.Workloads)))
+	}
 }
 
 // parseDataItems reads a file that the harness writes. side and release become labels.

@@ -55,6 +55,7 @@ func Run(ctx context.Context, s *session.Session, r Request) (_ *Result, err err
 	if h.source, err = build.SourceDir(ctx, release, pack.Environment(s)); err != nil {
 		return nil, err
 	}
+	h.modules = filepath.Dir(filepath.Dir(h.source)) // without k8s.io/kubernetes@…
 	h.source = filepath.Join(h.source, "test", "integration", "scheduler_perf")
 	runs, notes, err := h.selectRuns(r.Labels)
 	if err != nil {
@@ -79,8 +80,9 @@ func Run(ctx context.Context, s *session.Session, r Request) (_ *Result, err err
 type harness struct {
 	*session.Session
 	release versions.Release
-	// source is upstream's directory scheduler_perf, and dir a directory for files.
-	source, dir string
+	// modules is Go's module cache, source upstream's directory scheduler_perf in it, and dir a
+	// directory for files.
+	modules, source, dir string
 	// etcd is the path of the program. The harness starts it, and the API server in its own process.
 	etcd    string
 	timeout time.Duration
@@ -185,6 +187,7 @@ func (h *harness) run(ctx context.Context, result *Result, runs []selection) err
 		return fmt.Errorf("run scheduler_perf of %s: no workload ended; %s: %s", h.release, result.Workloads[0].Name,
 			result.Workloads[0].This.Reason)
 	}
+	result.note()
 	return nil
 }
 
@@ -256,8 +259,11 @@ func (h *harness) execute(ctx context.Context, side *harnessSide, r selection, d
 	cmd := exec.CommandContext(ctx, side.program, "-test.run=^$", "-test.bench="+r.pattern(), "-test.benchtime=1x",
 		"-test.timeout=0", "-perf-scheduling-label-filter=", "-data-items-dir="+dir)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = filepath.Join(side.dir, r.dir), output, output
-	// The harness finds etcd in PATH, and puts its data and socket into TMPDIR.
-	cmd.Env = []string{"PATH=" + filepath.Dir(h.etcd), "TMPDIR=" + dir, topicVariable + "=" + r.topic}
+	// The harness finds etcd in PATH, and puts its data and socket into TMPDIR. It reads certificates
+	// from the directory of its source, which a program without paths has below these two (pkgPath in
+	// cmd/kube-apiserver/app/testing/testserver.go).
+	cmd.Env = []string{"PATH=" + filepath.Dir(h.etcd), "TMPDIR=" + dir, topicVariable + "=" + r.topic,
+		"TEST_SRCDIR=" + h.modules, "TEST_WORKSPACE=."}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // etcd ends with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var exit *exec.ExitError

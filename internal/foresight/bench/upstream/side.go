@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,9 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
+	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // harnessSide is a scheduler in upstream's harness.
@@ -48,6 +51,9 @@ func (h *harness) newSide(ctx context.Context, r pack.Scheduler) (*harnessSide, 
 	if r.From != "" || r.Recorded {
 		return nil, problem.Invalidf("", "scheduler_perf runs only with Kubernetes and plugins from Go modules")
 	}
+	if _, err := h.configure(h.Quiet(), r, nil); errors.Is(err, errNotApplied) { // before the program is compiled
+		return nil, err
+	}
 	test, err := generate(h.release, len(r.Plugins)+len(r.Imports) > 0)
 	if err != nil {
 		return nil, fmt.Errorf("generate %s: %w", program, err)
@@ -56,25 +62,37 @@ func (h *harness) newSide(ctx context.Context, r pack.Scheduler) (*harnessSide, 
 	if err != nil {
 		return nil, err
 	}
-	scheduler := kubescheduler.Scheduler{Request: r, Release: h.release, Plugins: compiled.Plugins}
-	if scheduler.Request.Name == "" {
-		scheduler.Request.Name = corev1.DefaultSchedulerName
-	}
-	rendered, err := scheduler.Configure(h.Session, "kubeconfig", 0)
-	if err != nil {
-		return nil, err
-	}
-	if len(rendered.Args) > 0 {
-		return nil, problem.Invalidf("remove them from spec.args, or measure without --upstream",
-			"scheduler_perf takes no flags of kube-scheduler: %s", strings.Join(rendered.Args, " "))
-	}
-	configuration, err := harnessConfiguration(rendered.YAML, scheduler.Request.Name)
+	configuration, err := h.configure(h.Session, r, compiled.Plugins)
 	if err != nil {
 		return nil, err
 	}
 	side := &harnessSide{source: r.Source, program: compiled.Path, configured: configuration != nil,
 		dir: filepath.Join(h.dir, strconv.Itoa(len(h.sides)))}
 	return side, side.copyWorkloads(h.source, configuration)
+}
+
+// errNotApplied is returned for a scheduler with settings that the harness does not apply.
+var errNotApplied = errors.New("not applied by scheduler_perf")
+
+// withoutElection is the flag with which a scheduler that elects no leader is deployed. The harness
+// elects none either.
+const withoutElection = "--feature-gates=CoordinatedLeaderElection=false"
+
+// configure returns the configuration of a scheduler with plugins for the harness, nil for the
+// default one.
+func (h *harness) configure(on *session.Session, r pack.Scheduler, plugins []profiles.Plugin) ([]byte, error) {
+	r.Name = cmp.Or(r.Name, corev1.DefaultSchedulerName)
+	scheduler := kubescheduler.Scheduler{Request: r, Release: h.release, Plugins: plugins}
+	rendered, err := scheduler.Configure(on, "kubeconfig", 0)
+	if err != nil {
+		return nil, err
+	}
+	flags := slices.DeleteFunc(rendered.Args, func(flag string) bool { return flag == withoutElection })
+	if len(flags) > 0 {
+		return nil, problem.Invalidf("measure without --upstream", "flags of kube-scheduler are %w: %s", errNotApplied,
+			strings.Join(flags, " "))
+	}
+	return harnessConfiguration(rendered.YAML, r.Name)
 }
 
 // harnessConfiguration returns the part of a scheduler's configuration that the harness applies. It
@@ -86,7 +104,7 @@ func harnessConfiguration(text []byte, name string) ([]byte, error) {
 		return nil, fmt.Errorf("read rendered configuration: %w", err)
 	}
 	if extenders, _ := all["extenders"].([]any); len(extenders) > 0 {
-		return nil, problem.Invalidf("measure without --upstream", "scheduler_perf does not run extenders")
+		return nil, problem.Invalidf("measure without --upstream", "extenders are %w", errNotApplied)
 	}
 	kept := map[string]any{"apiVersion": all["apiVersion"], "kind": all["kind"]}
 	changed := false
@@ -99,13 +117,13 @@ func harnessConfiguration(text []byte, name string) ([]byte, error) {
 		kept[field] = value
 		changed = changed || field != "profiles"
 	}
-	profiles, _ := kept["profiles"].([]any)
-	for _, entry := range profiles {
+	list, _ := kept["profiles"].([]any)
+	for _, entry := range list {
 		profile, _ := entry.(map[string]any)
 		if profile["schedulerName"] == name {
 			profile["schedulerName"] = corev1.DefaultSchedulerName
 		}
-		changed = changed || len(profile) > 1 || len(profiles) > 1
+		changed = changed || len(profile) > 1 || len(list) > 1
 	}
 	if !changed {
 		return nil, nil

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -153,7 +154,7 @@ func TestHarnessGetsWhatItAppliesOfAConfiguration(t *testing.T) {
 		}
 	}
 	_, err := harnessConfiguration([]byte(head+"extenders: [{urlPrefix: \"http://localhost\"}]\n"), "mine")
-	if err == nil || !strings.Contains(err.Error(), "does not run extenders") {
+	if !errors.Is(err, errNotApplied) {
 		t.Errorf("extenders: got %v", err)
 	}
 }
@@ -231,6 +232,7 @@ func TestOnlyWhatAnotherSchedulerPassesIsAMiss(t *testing.T) {
 		{Name: "c", This: side(Passed, 10), Against: []Side{side(Passed, 20)}},
 		{Name: "d", This: side(Failed, 0), Against: []Side{side(Failed, 0)}},
 		{Name: "e", This: side(Failed, 0), Against: []Side{side(Passed, 1)}},
+		{Name: "f", This: side(Passed, 0), Against: []Side{side(Passed, 1)}},
 	}}
 	for i := range r.Workloads {
 		r.Workloads[i].compare()
@@ -242,6 +244,10 @@ func TestOnlyWhatAnotherSchedulerPassesIsAMiss(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, r.Misses(0.9)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	r.note()
+	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "1 of 6 workloads have no rate") {
+		t.Errorf("notes: got %q", r.Notes)
 	}
 	if got := r.Misses(0); len(got) != 2 {
 		t.Errorf("without a limit: got %v", got)
