@@ -178,7 +178,15 @@ func (h *harness) run(ctx context.Context, result *Result, runs []selection) err
 				passed = passed || sample.failure == ""
 			}
 		}
-		result.Workloads = append(result.Workloads, h.evaluate(r, samples))
+		w := h.evaluate(r, samples)
+		for _, side := range append([]Side{w.This}, w.Against...) { // a long run may be interrupted
+			rate := "no rate"
+			if side.Rate > 0 {
+				rate = fmt.Sprintf("%.1f pods/s", side.Rate)
+			}
+			h.Note(fmt.Sprintf("%s, %s: %s, %s", w.Name, side.Source, side.Result, rate))
+		}
+		result.Workloads = append(result.Workloads, w)
 	}
 	switch {
 	case len(result.Workloads) == 0:
