@@ -134,6 +134,10 @@ type Rules struct {
 	// VersionGates is set if the linked version determines the defaults of feature gates (from
 	// 1.31), so that it must be the exact tag.
 	VersionGates bool
+	// PerfHarness is set if the package k8s.io/kubernetes/test/integration/scheduler_perf exports its
+	// harness, which takes plugins (from 1.30; earlier it is in files of tests). PerfTopics is set if
+	// its workloads are in a directory for each topic (from 1.32); earlier they are in one file.
+	PerfHarness, PerfTopics bool
 	// BuildTags are the build tags of upstream's release binaries
 	// (hack/lib/golang.sh, kube::golang::build_binaries).
 	BuildTags []string

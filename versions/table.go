@@ -126,6 +126,8 @@ func sourceRows() []row {
 		{29, onward, func(r *Rules) { r.PluginContext = true }},
 		{34, onward, func(r *Rules) { r.StagedTypes = true }},
 		{35, onward, func(r *Rules) { r.StagedInterfaces = true }},
+		{30, onward, func(r *Rules) { r.PerfHarness = true }},
+		{32, onward, func(r *Rules) { r.PerfTopics = true }},
 
 		{20, onward, tags("selinux", "notest")},
 		{34, onward, tags("grpcnotrace")},

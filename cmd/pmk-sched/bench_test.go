@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/bench"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/bench/upstream"
 )
 
 func TestBenchTable(t *testing.T) {
@@ -54,5 +55,34 @@ Filter	31.000 ms
 	}
 	if got := slowest(bench.Side{}); got != "" {
 		t.Errorf("without measured plugins: %q", got)
+	}
+}
+
+func TestUpstreamTable(t *testing.T) {
+	r := &upstream.Result{
+		Release: "v1.34.2", Labels: "performance", Samples: 2,
+		Workloads: []upstream.Workload{
+			{
+				Name: "Basic/5000Nodes", Threshold: &upstream.Threshold{Metric: upstream.Throughput, Value: 680},
+				This: upstream.Side{Source: "this", Rates: []float64{20, 30}, Rate: 25, Result: upstream.Missed,
+					Reason: "SchedulingThroughput Average is 25"},
+				Against: []upstream.Side{{Source: "default", Rates: []float64{800, 1200}, Rate: 1000, Ratio: 0.025,
+					Result: upstream.Passed}},
+			},
+			{
+				Name: "Claims/x", Threshold: &upstream.Threshold{Metric: "duration_seconds", Value: 0.5, Most: true},
+				This: upstream.Side{Source: "this", Result: upstream.Failed, Reason: "op 3: timed out"},
+			},
+		},
+	}
+	const want = `scheduler_perf of v1.34.2, labels performance: 2 samples of each scheduler, in turn
+
+WORKLOAD	SCHEDULER	PODS/S	SAMPLES	RATIO	THRESHOLD	RESULT
+Basic/5000Nodes	this	25.0	20.0, 30.0	-	680	missed: SchedulingThroughput Average is 25
+Basic/5000Nodes	default	1000.0	800.0, 1200.0	0.03	680	passed
+Claims/x	this	-	-	-	duration_seconds 0.5	failed: op 3: timed out
+`
+	if diff := cmp.Diff(want, upstreamTable(r)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

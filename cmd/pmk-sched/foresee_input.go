@@ -29,7 +29,7 @@ func readInput(c *cli.Context, u *ui, against ...string) (simulate.Input, error)
 	if err != nil {
 		return in, err
 	}
-	live := c.String("snapshot")+c.String("workload") == "" && c.Int("nodes") == 0
+	live := c.String("snapshot")+c.String("upstream") == "" && c.Int("nodes") == 0
 	if in.Scheduler, err = simulatedScheduler(c, u, live); err != nil {
 		return in, err
 	}

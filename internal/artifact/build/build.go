@@ -18,6 +18,7 @@ package build
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -120,6 +121,26 @@ func SourceInfo(ctx context.Context, release versions.Release, e Environment) (_
 		return "", err
 	}
 	return cmp.Or(s.Go, release.Rules().Go), nil
+}
+
+// SourceDir returns the directory of a release's module in Go's module cache, and downloads the
+// module unless it is there. The files are read-only.
+func SourceDir(ctx context.Context, release versions.Release, e Environment) (_ string, err error) {
+	j, err := newJob(e)
+	if err != nil {
+		return "", err
+	}
+	defer j.close(&err)
+	step := "find the source of " + release.String()
+	answers, err := j.goTool.download(ctx, step, kubernetes+"@"+release.String())
+	if err != nil {
+		return "", err
+	}
+	if failed := answers[0].Error; failed != "" {
+		return "", j.releases.explainUnknown(ctx, release,
+			diagnose(step, redact(failed), errors.New("go mod download failed")))
+	}
+	return answers[0].Dir, nil
 }
 
 // kubernetesPrograms returns the programs to build, each with its main package.

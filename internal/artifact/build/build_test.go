@@ -291,6 +291,23 @@ func TestAnotherPatchOfGoReplacesOneThatDoesNotDownload(t *testing.T) {
 	}
 }
 
+func TestSourceOfAReleaseIsADirectory(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t)
+	p.release(t, testRelease, map[string]string{"k8s.io/kubernetes/test/data.yaml": "data\n"})
+	o := p.options(t).Environment
+	dir, err := SourceDir(t.Context(), mustRelease(t, testRelease), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "test", "data.yaml")); err != nil || string(text) != "data\n" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if _, err := SourceDir(t.Context(), mustRelease(t, "v1.24.99"), o); err == nil {
+		t.Error("a release that is not published has a directory")
+	}
+}
+
 func TestSourceInfoReadsTheVersionOfGoOnce(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)

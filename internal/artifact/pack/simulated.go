@@ -61,19 +61,37 @@ func Compile(ctx context.Context, s *session.Session, release versions.Release, 
 		found, err := Finder(s).Find(ctx, request)
 		return &Compiled{Program: found[build.KubeScheduler]}, err
 	}
-	built, err := build.Run(ctx, build.Options{
-		Environment: Environment(s), Release: release, Source: r.From, Go: r.Go, Plugins: Sources(r.Plugins),
-		Imports: r.Imports, Sources: pmksched.Sources,
-	})
+	return compile(ctx, s, r, build.Options{Release: release}, build.KubeScheduler)
+}
+
+// CompileTest compiles a program that runs the tests in file, which belongs to the package of a
+// release's kube-scheduler with r's plugins.
+func CompileTest(
+	ctx context.Context, s *session.Session, release versions.Release, r Scheduler, name string, file []byte,
+) (*Compiled, error) {
+	if err := r.Unconfirmed.Check(); err != nil {
+		return nil, err
+	}
+	return compile(ctx, s, r, build.Options{
+		Release: release, Programs: []build.Program{{Name: name, Package: build.SchedulerPackage, Test: true}},
+		Files: map[string][]byte{build.SchedulerDir + "/added_test.go": file},
+	}, name)
+}
+
+// compile compiles a program with r's plugins.
+func compile(ctx context.Context, s *session.Session, r Scheduler, o build.Options, name string) (*Compiled, error) {
+	o.Environment, o.Source, o.Go, o.Sources = Environment(s), r.From, r.Go, pmksched.Sources
+	o.Plugins, o.Imports = Sources(r.Plugins), r.Imports
+	built, err := build.Run(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	for _, warning := range built.Info.Warnings {
 		s.Warn(warning)
 	}
-	c := &Compiled{Program: programs.Compiled(built)[build.KubeScheduler]}
+	c := &Compiled{Program: programs.Compiled(built)[name]}
 	if len(r.Plugins) > 0 {
-		_, c.Plugins, err = readSources(ctx, s, release, r.Plugins)
+		_, c.Plugins, err = readSources(ctx, s, o.Release, r.Plugins)
 	}
 	return c, err
 }

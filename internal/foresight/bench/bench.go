@@ -126,7 +126,7 @@ func newSide(source, scheduler, release string, samples []Sample) Side {
 		scheduled.Add(m.Histograms(parsed.Rules().Metrics.AttemptDuration, "result")["scheduled"])
 		all = append(all, m)
 	}
-	s.Rate = median(s.Rates)
+	s.Rate = Median(s.Rates)
 	s.Attempt = Latency{
 		Average: scheduled.Mean() * 1e3,
 		P50:     scheduled.Quantile(0.5) * 1e3, P90: scheduled.Quantile(0.9) * 1e3,
@@ -137,8 +137,8 @@ func newSide(source, scheduler, release string, samples []Sample) Side {
 	return s
 }
 
-// median returns the median of numbers, 0 if there are none.
-func median(numbers []float64) float64 {
+// Median returns the median of numbers, 0 if there are none.
+func Median(numbers []float64) float64 {
 	if len(numbers) == 0 {
 		return 0
 	}

@@ -192,7 +192,7 @@ func TestMediansAndPercentiles(t *testing.T) {
 	} {
 		backward := slices.Clone(tc.numbers)
 		slices.Reverse(backward)
-		if got := median(backward); got != tc.median {
+		if got := Median(backward); got != tc.median {
 			t.Errorf("%v: median %g, want %g", tc.numbers, got, tc.median)
 		}
 		for i, q := range []float64{0.5, 0.9, 0.95, 1} {

@@ -45,11 +45,6 @@ func measure(
 	}
 	bounded, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	if len(w.Before) > 0 {
-		if _, err := m.measure(bounded, w.Before); err != nil {
-			return nil, nil, err
-		}
-	}
 	if sample, err = m.measure(bounded, w.Measured); err != nil {
 		return nil, nil, err
 	}
@@ -93,7 +88,7 @@ func (m *measurement) load(
 func (m *measurement) createPods(ctx context.Context, all []map[string]any) error {
 	pods, version := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
 	for _, pod := range all {
-		pod, refused, err := m.Admit(ctx, pods, version, pod) // scheduler_perf describes priorities
+		pod, refused, err := m.Admit(ctx, pods, version, pod)
 		switch {
 		case err != nil:
 			return err

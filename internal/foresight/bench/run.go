@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -21,10 +19,8 @@ type Request struct {
 	simulate.Input
 	// Nodes is the number of identical nodes. If it is 0, the snapshot's nodes are used.
 	Nodes int
-	// Pods is the number of identical pods to schedule. Instead, Workload is a scheduler_perf file,
-	// and Case the workload in it, with its own nodes.
-	Pods           int
-	Workload, Case string
+	// Pods is the number of identical pods to schedule.
+	Pods int
 	// Samples is the number of measurements for each scheduler.
 	Samples int
 }
@@ -33,21 +29,16 @@ type Request struct {
 // file or with identical nodes.
 func Run(ctx context.Context, s *session.Session, r Request) (_ *Result, err error) {
 	w := alike(r.Nodes, r.Pods)
-	if r.Workload != "" {
-		if w, err = readWorkload(r.Workload, r.Case); err != nil {
-			return nil, err
-		}
-	}
 	snap := &capture.Snapshot{Header: &snapshot.Header{}, Objects: &scenario.Objects{}}
-	switch ownNodes := r.Nodes > 0 || r.Workload != ""; {
-	case !ownNodes:
+	switch {
+	case r.Nodes == 0:
 		if snap, err = capture.Open(ctx, s, r.Snapshot); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, snap.Close()) }()
 	case r.Scheduler.Branch == pack.BranchAuto:
 		return nil, problem.Invalidf("specify it, for example --branch v1.24.3",
-			"--nodes and --workload need the release of the scheduler")
+			"--nodes needs the release of the scheduler")
 	}
 	r.Scheduler.Source = "this"
 	var all []*competitor
@@ -79,7 +70,6 @@ func compare(w *Workload, all []*competitor) *Result {
 		sides = append(sides, newSide(c.source, scheduler.Request.Name, scheduler.Release.String(), c.samples))
 	}
 	result := newResult(w.Name, sides[0], sides[1:]...)
-	result.Notes = append(result.Notes, w.Notes...)
 	for _, c := range all {
 		for _, note := range c.notes {
 			result.Notes = append(result.Notes, c.source+": "+note)
@@ -95,21 +85,4 @@ type competitor struct {
 	samples  []Sample
 	// notes are the measured scheduler's differences from a deployed one.
 	notes []string
-}
-
-// readWorkload reads a scheduler_perf workload. Template paths are relative to the file, or, up to
-// 1.30, to the directory above.
-func readWorkload(file, name string) (*Workload, error) {
-	text, err := problem.ReadFile("workload", file)
-	if err != nil {
-		return nil, err
-	}
-	dir := filepath.Dir(file)
-	return parsePerf(file, text, name, func(path string) ([]byte, error) {
-		text, err := problem.ReadFile("template", filepath.Join(dir, path))
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return text, err
-		}
-		return problem.ReadFile("template", filepath.Join(filepath.Dir(dir), path))
-	})
 }

@@ -10,10 +10,8 @@ type Workload struct {
 	Name string
 	// Objects are created first: namespaces and nodes.
 	Objects []map[string]any
-	// Before are pods that are scheduled before the measurement. Measured are the measured pods.
-	Before, Measured []map[string]any
-	// Notes are for the result.
-	Notes []string
+	// Measured are the measured pods.
+	Measured []map[string]any
 }
 
 // namespace for the pods of alike.

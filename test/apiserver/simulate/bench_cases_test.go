@@ -65,8 +65,10 @@ func TestNodesOfASnapshotAreMeasured(t *testing.T) {
 	// Plugins are measured in one cycle of ten: with so few pods possibly in none.
 	run.PMKSched(t, "bench", "--snapshot", file, "--pods", "30", "--samples", "1", "--branch", apiserver.Release).OK(t).
 		Prints(t, "30 pods on 2 nodes", "this did not bind 10 pods", "default did not bind 10 pods", "EXTENSION POINT")
-	run.PMKSched(t, "bench", "--nodes", "5").Fails(t, 2, "--nodes and --workload need the release")
+	run.PMKSched(t, "bench", "--nodes", "5").Fails(t, 2, "--nodes needs the release")
 	run.PMKSched(t, "bench", "--nodes", "5", "--snapshot", file).Fails(t, 2, "exclude each other")
+	run.PMKSched(t, "bench", "--upstream", "short").Fails(t, 2, "--upstream needs the release")
+	run.PMKSched(t, "bench", "--upstream", "short", "--branch", apiserver.Release).Fails(t, 2, "its harness is not exported")
 }
 
 // sleepy is a plugin that sleeps for every node.
