@@ -83,7 +83,8 @@ func checkGivenType(text []byte, want, hint string) error {
 		APIVersion string `yaml:"apiVersion"`
 		Kind       string `yaml:"kind"`
 	}
-	if yaml.Unmarshal(text, &file) != nil || file.Kind == "" {
+	_ = yaml.Unmarshal(text, &file) // the decoding that follows reports the error
+	if file.Kind == "" {
 		return nil
 	}
 	return checkType(file.APIVersion, file.Kind, want, hint)
