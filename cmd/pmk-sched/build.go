@@ -81,6 +81,9 @@ func runBuild(c *cli.Context, u *ui, flags spec.BuildFlags) error {
 	next := ""
 	if !flags.Extender && flags.Self == "" && (len(request.Load) > 0 || request.Push) {
 		next = "`pmk-sched check --name my-scheduler --image " + result.Reference + "`"
+		if file := c.String("file"); file != "" {
+			next = "`pmk-sched deploy -f " + file + "`"
+		}
 	}
 	return errors.Join(u.Conclude(c.String("output"), result, buildTable(result), "", next), result.Vulnerable())
 }

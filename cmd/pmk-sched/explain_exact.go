@@ -28,6 +28,7 @@ func explainExactly(c *cli.Context, u *ui, namespace, pod string) error {
 	}
 	result, err := decision.Run(c.Context, u.Session, decision.Request{
 		Input: in, Namespace: namespace, Pod: pod, Node: c.String("node"),
+		Described: slices.ContainsFunc([]string{"file", "name", "preset", "config", "with"}, c.IsSet),
 	})
 	if err != nil {
 		return err

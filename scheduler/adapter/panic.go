@@ -2,7 +2,10 @@ package adapter
 
 import (
 	"fmt"
+	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -26,11 +29,31 @@ func (h *Host) recoverFrom(point string, pod *corev1.Pod, result **status) {
 	if caught == nil {
 		return
 	}
-	err := fmt.Errorf("plugin %s panicked at %s: %v", h.name, point, caught)
+	err := fmt.Errorf("plugin %s panicked at %s: %v%s", h.name, point, caught, panicPlace())
 	h.panics.WithLabelValues(h.name, point).Inc()
 	h.log.Error(err, "A plugin panicked", "pod", nameOf(pod), "stack", string(debug.Stack()))
 	if result != nil {
 		*result = asStatus(err)
+	}
+}
+
+// panicPlace returns the line that panicked, as in " (plugin.go:54)". It is called by a deferred
+// function, and empty if the line is not known.
+func panicPlace() string {
+	callers := make([]uintptr, 32)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers)])
+	panics := false
+	for {
+		frame, more := frames.Next()
+		switch {
+		case frame.Function == "runtime.gopanic":
+			panics = true
+		case panics && !strings.HasPrefix(frame.Function, "runtime."):
+			return fmt.Sprintf(" (%s:%d)", filepath.Base(frame.File), frame.Line)
+		}
+		if !more {
+			return ""
+		}
 	}
 }
 

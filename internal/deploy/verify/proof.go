@@ -175,7 +175,8 @@ func (e *NotScheduledError) Error() string {
 
 // Hint returns how to investigate further.
 func (e *NotScheduledError) Hint() string {
-	return "see the log of the scheduler's pods; verify again with --keep to inspect the pod"
+	return "see the log of the scheduler's pods; verify again with --keep to inspect the pod; `pmk-sched rollback` returns to " +
+		"the revision before"
 }
 
 // CheckFailed reports that the check ran and failed.

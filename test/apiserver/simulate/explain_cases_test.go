@@ -132,7 +132,7 @@ func TestRunningPodIsScheduledAgain(t *testing.T) {
 	run.PMKSched(t, "explain", "--node", "small", "web").Fails(t, 2, "--node needs --exact")
 	withSimulator(t, apiserver.Release, func(sim *simulator) error {
 		o := sim.options(t, newObjects(t, manifests), pack.Scheduler{})
-		_, err := decision.Observe(t.Context(), sim.server, o, "shop", "done", "")
+		_, err := decision.Observe(t.Context(), sim.server, o, "shop", "done", "", true)
 		if want := "the snapshot has no pod done in namespace shop to schedule"; !problem.IsInvalid(err) || err.Error() != want {
 			t.Errorf("a pod that has ended: %v", err)
 		}

@@ -53,7 +53,7 @@ func TestDecisionsOfRecordedPluginsAreExplained(t *testing.T) {
 			o := s.options(t, newObjects(t, cluster), pack.Scheduler{})
 			o.Scheduler = curious(t, s, recorded)
 			var err error
-			if got[i], err = decision.Observe(t.Context(), s.server, o, "shop", "web", ""); err != nil {
+			if got[i], err = decision.Observe(t.Context(), s.server, o, "shop", "web", "", true); err != nil {
 				return err
 			}
 			got[i].Notes = nil

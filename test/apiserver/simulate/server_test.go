@@ -235,7 +235,7 @@ func explained(t *testing.T, manifests, release, node string, scheduler pack.Sch
 	objects := newObjects(t, manifests)
 	var in *decision.Input
 	withSimulator(t, release, func(sim *simulator) (err error) {
-		in, err = decision.Observe(t.Context(), sim.server, sim.options(t, objects, scheduler), "shop", "web", "")
+		in, err = decision.Observe(t.Context(), sim.server, sim.options(t, objects, scheduler), "shop", "web", "", true)
 		return err
 	})
 	return *decision.New(*in, node)

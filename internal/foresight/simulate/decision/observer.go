@@ -27,12 +27,12 @@ import (
 // node. The log contains the scores. No release logs which plugins and extenders refuse a node:
 // Observe observes that with a profile for each plugin that filters, which gets the pod first, and
 // with recorders around the extenders. If node is not empty, it finds changes that would make the
-// pod fit there.
+// pod fit there. It refuses a pod that names another scheduler, unless a scheduler is described.
 func Observe(
-	ctx context.Context, server *simulate.Server, o simulate.Options, namespace, pod, node string,
+	ctx context.Context, server *simulate.Server, o simulate.Options, namespace, pod, node string, described bool,
 ) (in *Input, err error) {
 	o.Scenario = scenario.One(namespace, pod)
-	ob := &observer{namespace: namespace, pod: pod, node: node}
+	ob := &observer{namespace: namespace, pod: pod, node: node, described: described}
 	o.Observer = ob
 	if ob.recorder, err = kubescheduler.StartRecorder(profiles.IsProbe); err != nil {
 		return nil, err
@@ -65,9 +65,12 @@ type observer struct {
 	recorder       *kubescheduler.Recorder
 	probed         *profiles.Probed
 	profile        string // the scheduler name of the pod
-	nodes          []string
-	filters        []Filter
-	fixes          []Fix
+	// described is [Request.Described].
+	described bool
+	notes     []string
+	nodes     []string
+	filters   []Filter
+	fixes     []Fix
 }
 
 // Configure changes the scheduler's configuration, so that it can be observed.
@@ -84,7 +87,15 @@ func (ob *observer) Configure(ctx context.Context, r *simulate.Run, c *kubesched
 	if err != nil {
 		return fmt.Errorf("read pod %s: %w", r.Waiting[0].Key, err)
 	}
-	scenario.UseProfile(pod, c.Profiles, r.Options.Scheduler.Request.Name)
+	spec, _ := pod["spec"].(map[string]any)
+	named := spec["schedulerName"]
+	if scenario.UseProfile(pod, c.Profiles, r.Options.Scheduler.Request.Name) {
+		if !ob.described {
+			return problem.Invalidf(fmt.Sprintf("name it with --name %s, or describe it with -f", named),
+				"pod %s names scheduler %s, which is not described", r.Waiting[0].Key, named)
+		}
+		ob.notes = append(ob.notes, fmt.Sprintf("the pod names scheduler %s", named))
+	}
 	var typed corev1.Pod
 	if err := snapshot.Convert(pod, &typed); err != nil {
 		return err
@@ -179,7 +190,7 @@ func (ob *observer) input(result *report.Report) (*Input, error) {
 	in := &Input{
 		Namespace: ob.namespace, Pod: ob.pod, Release: result.Release, Scheduler: ob.profile,
 		Nodes: ob.nodes, Filters: ob.filters, Weights: ob.probed.Weights, ExtenderWeights: map[string]int64{},
-		Notes: ob.run.Scheduler.Notes, Fixes: ob.fixes,
+		Notes: slices.Concat(ob.notes, ob.run.Scheduler.Notes), Fixes: ob.fixes,
 	}
 	log, err := ob.run.Scheduler.OpenLog()
 	if err != nil {

@@ -18,6 +18,9 @@ type Request struct {
 	Namespace, Pod string
 	// Node is explained in addition; it may be empty.
 	Node string
+	// Described is set if the user described the scheduler. Otherwise it is the default one, and a pod
+	// that names another one is refused.
+	Described bool
 }
 
 // Run runs the scheduler on a snapshot and reports its decision about each node for a pod. The
@@ -43,7 +46,7 @@ func Run(ctx context.Context, s *session.Session, r Request) (result *Result, er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	in, err := Observe(ctx, server, o, r.Namespace, r.Pod, r.Node)
+	in, err := Observe(ctx, server, o, r.Namespace, r.Pod, r.Node, r.Described)
 	if err != nil {
 		return nil, err
 	}
