@@ -78,7 +78,8 @@ func Read(name string, source []byte) (*Scheduler, error) {
 		case salvaged != nil:
 			r.objects = append(r.objects, salvaged)
 			r.item(Changed, nameOf(salvaged), "lines %d to %d are not valid YAML (%s): the name, the image, the flags, the "+
-				"replicas and the node selector were read line by line; compare them", part.First, part.Last, part.Problem.Message)
+				"replicas and the node selector were read line by line: compare them. All else, such as resources and "+
+				"tolerations, was not read: add it to the file from --to-file", part.First, part.Last, part.Problem.Message)
 		}
 	}
 	w, err := r.workload(name)
