@@ -41,7 +41,7 @@ type Facts struct {
 	// Recorded is set if the request is from the cluster: its permissions that are not granted now are
 	// confirmed.
 	Recorded bool
-	// Copied is where the request's inline configuration was copied from, or nil.
+	// Copied is the source of the request's inline configuration, or nil.
 	Copied *CopiedFrom
 	// SystemClosed is the reason why the cluster refuses the RoleBinding in kube-system, or empty.
 	SystemClosed string

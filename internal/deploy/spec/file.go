@@ -37,7 +37,7 @@ type document struct {
 	built  *v1alpha1.Recipe
 	// notes say what was read if the file is not pmk-sched.yaml alone.
 	notes []string
-	// copied is where the inline configuration was copied from, or nil.
+	// copied is the source of the inline configuration, or nil.
 	copied *deploy.CopiedFrom
 	// confirmed is set for a document from a cluster whose permissions need no confirmation.
 	confirmed bool
