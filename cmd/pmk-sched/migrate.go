@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -94,12 +96,16 @@ func readMigration(c *cli.Context, u *ui) (m migration, err error) {
 	} else if m.text, m.origin, err = u.readDocument(c.String("file")); err == nil {
 		m.found, err = handmade.Read(m.origin, m.text)
 	}
+	if c.Bool("back") && errors.Is(err, fs.ErrNotExist) {
+		err = problem.WithHint(err, "`migrate --apply` saves the former objects when it replaces a scheduler that runs; "+
+			"without a former scheduler there is no file, and `pmk-sched uninstall` removes the scheduler")
+	}
 	if err == nil && m.found == nil {
 		err = problem.Invalidf("pass the manifests of a scheduler",
 			"%s has no scheduler: neither a workload that runs kube-scheduler nor a KubeSchedulerConfiguration", m.origin)
 	}
 	if err == nil {
-		m.sp, err = spec.Of(nameFlags(c, u), m.found.Request, m.origin)
+		m.sp, err = spec.OfHandmade(nameFlags(c, u), m.found, m.origin)
 	}
 	return m, err
 }

@@ -44,6 +44,9 @@ func uninstallCommand(u *ui) *cli.Command {
 			if len(changes) == 0 {
 				changes = apply.ChangeSet{} // a list in JSON too
 				u.Say("scheduler %s was not found", sp.Name)
+				if hint := lifecycle.AbsentHint(c.Context, u.Session, sp.Namespace, sp.Name); hint != "" {
+					u.Warn(hint)
+				}
 				return u.Data(c.String("output"), changes, "")
 			}
 			return u.Conclude(c.String("output"), changes, changes.String(),

@@ -1,6 +1,8 @@
 package deploy
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
@@ -8,6 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/profiles/node"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -38,6 +41,8 @@ type Facts struct {
 	// Recorded is set if the request is from the cluster: its permissions that are not granted now are
 	// confirmed.
 	Recorded bool
+	// Copied is the source of the request's inline configuration, or nil.
+	Copied *CopiedFrom
 	// SystemClosed is the reason why the cluster refuses the RoleBinding in kube-system, or empty.
 	SystemClosed string
 	// Version of pmk-sched, recorded in a label.
@@ -47,6 +52,37 @@ type Facts struct {
 	Replaces int
 	// Now is the time at which certificates must be valid.
 	Now time.Time
+}
+
+// CopiedFrom is a file that has a configuration among other things, and the positions in it by the
+// lines of the configuration.
+type CopiedFrom struct {
+	Name   string
+	Places map[int]node.Position
+}
+
+// notes returns notes about the configuration with their lines in the file.
+func (c *CopiedFrom) notes(all []profiles.Note) []profiles.Note {
+	moved := slices.Clone(all)
+	for i := range moved {
+		at := c.Places[moved[i].Line]
+		moved[i].Line, moved[i].Column = at.Line, at.Column
+	}
+	return moved
+}
+
+// explain returns an error about the configuration with the lines in the file.
+func (c *CopiedFrom) explain(err error) error {
+	var wrong *profiles.Error
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	moved := &profiles.Error{Name: c.Name, Problems: slices.Clone(wrong.Problems)}
+	for i := range moved.Problems {
+		at := c.Places[moved.Problems[i].Line]
+		moved.Problems[i].Line, moved.Problems[i].Column = at.Line, at.Column
+	}
+	return moved
 }
 
 // Signature is an image's required signature.

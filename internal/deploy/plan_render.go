@@ -25,11 +25,19 @@ func (p *planner) placeExtenders() error {
 }
 
 func (p *planner) renderConfiguration() error {
-	if err := p.plan.configure(); err != nil {
+	err := p.plan.configure()
+	if err != nil && p.Copied != nil {
+		err = p.Copied.explain(err)
+	}
+	if err != nil {
 		return err
 	}
 	_, _, source := Configuration(p.request)
-	notes, warnings, err := DescribeConfiguration(p.plan.Scheduler.Configuration, source, p.plan.Release, p.Plugins,
+	described := *p.plan.Scheduler.Configuration
+	if p.Copied != nil {
+		source, described.Notes = p.Copied.Name, p.Copied.notes(described.Notes)
+	}
+	notes, warnings, err := DescribeConfiguration(&described, source, p.plan.Release, p.Plugins,
 		p.plan.Gates())
 	p.plan.Notes, p.plan.Warnings = append(p.plan.Notes, notes...), append(p.plan.Warnings, warnings...)
 	return err

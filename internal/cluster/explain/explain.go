@@ -85,7 +85,8 @@ type Report struct {
 	// first.
 	Summary  string    `json:"summary"`
 	Findings []Finding `json:"findings"`
-	// Message is the complete message from the scheduler that last tried to place the pod.
+	// Message is the complete message from the scheduler that last tried to place the pod, if it is
+	// pending.
 	Message string `json:"message,omitempty"`
 	// Schedulers are the existing schedulers' names.
 	Schedulers []string `json:"schedulers"`
@@ -109,6 +110,7 @@ func Pod(in Input) *Report {
 	default:
 		r.describe(in)
 		r.State = Pending
+		r.Message, _ = lastAttempt(in)
 		_, before := ends(in)
 		r.Findings = append(pending(in), before...)
 	}
@@ -122,7 +124,6 @@ func (r *Report) describe(in Input) {
 	if in.Pod.Spec.Priority != nil {
 		r.Priority = *in.Pod.Spec.Priority
 	}
-	r.Message, _ = lastAttempt(in)
 }
 
 // age returns the pod's age. It is not negative, also if the clocks differ.

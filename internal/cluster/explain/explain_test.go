@@ -548,6 +548,16 @@ func TestPlacedPod(t *testing.T) {
 	}
 }
 
+// An attempt that failed earlier says nothing about a pod that is bound.
+func TestReportOfABoundPodHasNoMessageOfAnEarlierAttempt(t *testing.T) {
+	in := newInput()
+	in.Pod.Spec.NodeName = "n1"
+	in.Events = []corev1.Event{{Reason: "FailedScheduling", Message: "0/3 nodes are available: 3 Insufficient cpu."}}
+	if r := Pod(in); r.State != Bound || r.Message != "" {
+		t.Errorf("report %+v", r)
+	}
+}
+
 // Without a condition the last event counts; a condition that is left from a gate does not.
 func TestEventOfASchedulerWithoutACondition(t *testing.T) {
 	in := newInput()

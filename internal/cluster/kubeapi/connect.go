@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -144,9 +145,18 @@ func LoadKubeconfig(o ConnectOptions) (*clientcmdapi.Config, error) {
 	}
 	loaded, err := o.rules().Load()
 	if err != nil {
-		return nil, problem.Invalidf("", "read kubeconfig: %w", err)
+		return nil, problem.Invalidf(unreadableHint(err), "read kubeconfig: %w", err)
 	}
 	return loaded, nil
+}
+
+// unreadableHint returns a hint for a kubeconfig that the user may not read, or "". client-go keeps
+// only the text of the error.
+func unreadableHint(err error) string {
+	if !strings.Contains(err.Error(), fs.ErrPermission.Error()) {
+		return ""
+	}
+	return "an administrator's kubeconfig on a node is readable for root only: run as root, or name another with --kubeconfig"
 }
 
 func (o ConnectOptions) rules() *clientcmd.ClientConfigLoadingRules {

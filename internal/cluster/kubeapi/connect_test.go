@@ -92,6 +92,17 @@ func TestKubeconfigsThatSelectNoCluster(t *testing.T) {
 	}
 }
 
+func TestHintForAKubeconfigThatTheUserMayNotRead(t *testing.T) {
+	for text, want := range map[string]bool{
+		`error loading config file "/etc/a": open /etc/a: permission denied`: true,
+		`error loading config file "/etc/a": yaml: line 1`:                   false,
+	} {
+		if got := unreadableHint(errors.New(text)); strings.Contains(got, "run as root") != want || (got != "") != want {
+			t.Errorf("%s: hint %q", text, got)
+		}
+	}
+}
+
 func TestTheTokenOfAnOIDCProviderIsSent(t *testing.T) {
 	// {"alg": "none"} and {"exp": 4102444800}, the year 2100
 	const token = "eyJhbGciOiJub25lIn0.eyJleHAiOjQxMDI0NDQ4MDB9.c2ln"

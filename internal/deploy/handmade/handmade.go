@@ -42,6 +42,9 @@ type Scheduler struct {
 	// Request deploys the same scheduler with pmk-sched.
 	Request *v1alpha1.CustomScheduler `json:"request"`
 	Items   []Item                    `json:"items"`
+	// Places are the positions in the source of the lines of the request's configuration. They are
+	// empty if the user does not have the source.
+	Places map[int]node.Position `json:"-"`
 	// Objects are the objects that pmk-sched replaces, in the order of the source.
 	Objects []Object `json:"-"`
 }
@@ -78,7 +81,8 @@ func Read(name string, source []byte) (*Scheduler, error) {
 		case salvaged != nil:
 			r.objects = append(r.objects, salvaged)
 			r.item(Changed, nameOf(salvaged), "lines %d to %d are not valid YAML (%s): the name, the image, the flags, the "+
-				"replicas and the node selector were read line by line; compare them", part.First, part.Last, part.Problem.Message)
+				"replicas and the node selector were read line by line: compare them. All else, such as resources and "+
+				"tolerations, was not read: add it to the file from --to-file", part.First, part.Last, part.Problem.Message)
 		}
 	}
 	w, err := r.workload(name)
@@ -140,6 +144,10 @@ func (r *reading) configuration(name string, source []byte) (found bool, err err
 		return false, fmt.Errorf("write the configuration of %s: %w", name, err)
 	}
 	r.spec.Configuration.Inline = v1alpha1.Document(text)
+	r.Places = map[int]node.Position{}
+	if copied := r.root(); copied != nil {
+		places(r.Places, doc.Root, copied)
+	}
 	for _, note := range doc.Notes {
 		if strings.HasPrefix(note.Message, schema.LeftOut) {
 			continue // r.others names each object

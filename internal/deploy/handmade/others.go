@@ -63,8 +63,9 @@ func whyNoKubeconfig(o *yaml.Node) string {
 	data := node.Get(o, "data")
 	for i := 1; node.IsMapping(data) && i < len(data.Content); i += 2 {
 		if strings.Contains(data.Content[i].Value, "client-key-data") {
-			return "it has a private key that everybody who may read ConfigMaps can read: pmk-sched keeps credentials in a " +
-				"Secret. Renew the certificate if the ConfigMap was on a cluster"
+			return "it has a private key that everybody who may read ConfigMaps can read: pmk-sched keeps keys in a Secret, " +
+				"and a kubeconfig that it writes into a ConfigMap has only the paths of key and certificate. Renew the " +
+				"certificate if the ConfigMap was on a cluster"
 		}
 	}
 	return "the credentials are in a Secret"
@@ -90,8 +91,13 @@ func binds(o *yaml.Node, account string) bool {
 
 // role takes the permissions over that the default scheduler does not have.
 func (r *reading) role(o *yaml.Node, name string) error {
-	if strings.HasPrefix(name, "system:") {
-		r.item(Open, nameOf(o), "pmk-sched binds this role of the API server and does not change it")
+	switch {
+	case slices.Contains(defaultRoles(), name):
+		r.item(Kept, nameOf(o), "a built-in role of Kubernetes, which pmk-sched binds to the scheduler's identity")
+		return nil
+	case strings.HasPrefix(name, "system:") || node.Text(o, "metadata", "labels", bootstrapLabel) != "":
+		r.item(Open, nameOf(o), "a built-in role of Kubernetes that the default scheduler does not have: add the "+
+			"permissions that the scheduler needs to spec.rbac.rules")
 		return nil
 	}
 	if node.Text(o, "kind") == "Role" {
@@ -120,6 +126,15 @@ func (r *reading) role(o *yaml.Node, name string) error {
 	return nil
 }
 
+// bootstrapLabel is on the roles that the API server creates
+// (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
+const bootstrapLabel = "kubernetes.io/bootstrapping"
+
+// defaultRoles are the roles of the default scheduler.
+func defaultRoles() []string {
+	return []string{"system:kube-scheduler", "system:volume-scheduler", "extension-apiserver-authentication-reader"}
+}
+
 // beyondDefault returns the part of a rule that the roles of the default scheduler do not grant
 // (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go). It is false if there is none.
 func beyondDefault(rule rbacv1.PolicyRule) (rbacv1.PolicyRule, bool) {
@@ -136,8 +151,7 @@ func beyondDefault(rule rbacv1.PolicyRule) (rbacv1.PolicyRule, bool) {
 	return rule, len(beyond) > 0
 }
 
-// defaultResources are what the roles system:kube-scheduler, system:volume-scheduler and
-// extension-apiserver-authentication-reader are about.
+// defaultResources are the resources in the rules of the default scheduler's roles.
 func defaultResources() []string {
 	return []string{
 		"bindings", "configmaps", "csidrivers", "csinodes", "csistoragecapacities", "endpoints", "events", "leases",

@@ -66,8 +66,10 @@ func (r *reading) flags(w *workload) {
 		}
 		why, field := profiles.FlagLeftOut(f.Name)
 		switch {
-		case f.Name == "v" && f.Value == "2", f.Name == "scheduler-name":
-			// it is deployed with the same
+		case f.Name == "v" && f.Value == "2":
+			r.item(Kept, "flag "+text, "pmk-sched sets the same")
+		case f.Name == "scheduler-name":
+			r.item(Changed, "flag "+text, "the name is schedulerName of the configuration's profile, or metadata.name")
 		case field != "" && r.spec.Configuration.Inline == "":
 			r.item(Open, "flag "+text, "write a configuration with %s: kube-scheduler ignores the flag if there is one", field)
 		case why != "":

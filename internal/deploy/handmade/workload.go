@@ -127,6 +127,9 @@ func flagsOf(c corev1.Container) (flags []versions.Flag) {
 	return flags
 }
 
+// RunsScheduler reports whether a container of the pod runs kube-scheduler.
+func RunsScheduler(pod corev1.PodSpec) bool { return slices.ContainsFunc(pod.Containers, isScheduler) }
+
 // isScheduler reports whether a container runs kube-scheduler: its program has that name, or it has
 // a configuration and its image is named for a scheduler.
 func isScheduler(c corev1.Container) bool {

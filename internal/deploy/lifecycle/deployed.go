@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
 // hintTime bounds the requests for a hint, which an error or a question waits for.
@@ -40,16 +42,8 @@ func DeployedHint(ctx context.Context, s *session.Session) string {
 
 func deployedHint(deployments []*unstructured.Unstructured) string {
 	var names []string
-	for _, d := range deployments {
-		labels := d.GetLabels()
-		if labels[ownership.LabelName] != ownership.Scheduler || labels[ownership.LabelComponent] != "" {
-			continue
-		}
-		name := "--name " + labels[ownership.LabelInstance]
-		if d.GetNamespace() != metav1.NamespaceSystem {
-			name = "-n " + d.GetNamespace() + " " + name
-		}
-		names = append(names, name)
+	for name, namespace := range schedulersOf(deployments) {
+		names = append(names, flagsFor(namespace, name))
 	}
 	slices.Sort(names)
 	switch {
@@ -59,6 +53,78 @@ func deployedHint(deployments []*unstructured.Unstructured) string {
 		names = append(names[:maxHinted], "…; `pmk-sched status` lists all")
 	}
 	return "deployed: " + strings.Join(names, ", ")
+}
+
+// schedulersOf returns the names of the schedulers among Deployments that pmk-sched manages, with
+// their namespaces.
+func schedulersOf(deployments []*unstructured.Unstructured) map[string]string {
+	found := map[string]string{}
+	for _, d := range deployments {
+		labels := d.GetLabels()
+		if labels[ownership.LabelName] == ownership.Scheduler && labels[ownership.LabelComponent] == "" {
+			found[labels[ownership.LabelInstance]] = d.GetNamespace()
+		}
+	}
+	return found
+}
+
+// flagsFor returns the flags that name a scheduler.
+func flagsFor(namespace, name string) string {
+	if namespace != metav1.NamespaceSystem {
+		return "-n " + namespace + " --name " + name
+	}
+	return "--name " + name
+}
+
+// nearDeployed returns the flags for a deployed scheduler whose name is similar to name, or "".
+func nearDeployed(ctx context.Context, d deploy.Deps, name string) string {
+	ctx, cancel := context.WithTimeout(ctx, hintTime)
+	defer cancel()
+	deployments, err := d.Cluster.Deployments(ctx, metav1.NamespaceAll)
+	if err != nil {
+		return ""
+	}
+	found := schedulersOf(deployments)
+	near := schema.Nearest(name, slices.Sorted(maps.Keys(found)))
+	if near == "" || near == name {
+		return ""
+	}
+	return flagsFor(found[near], near)
+}
+
+// AbsentHint returns a hint about a scheduler that pmk-sched has not deployed: a Deployment of its
+// name that pmk-sched does not manage, or a deployed scheduler with a similar name. It returns ""
+// if there is neither.
+func AbsentHint(ctx context.Context, s *session.Session, namespace, name string) string {
+	d, err := deploy.Connect(s)
+	if err != nil {
+		return ""
+	}
+	h, err := newHandmadeObjects(s, d.Config)
+	if err != nil {
+		return ""
+	}
+	limited, cancel := context.WithTimeout(ctx, hintTime)
+	defer cancel()
+	live, err := h.get(limited, deploymentOf(namespace, name))
+	if err == nil && live != nil && !ownership.IsInstalled(live.GetLabels()) {
+		return unmanagedHint(live)
+	}
+	if near := nearDeployed(ctx, d, name); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return ""
+}
+
+// unmanagedHint describes a Deployment that pmk-sched does not manage.
+func unmanagedHint(live *unstructured.Unstructured) string {
+	text := nameOf(live) + " exists, and pmk-sched does not manage it: "
+	object := live.GetName() + " -n " + live.GetNamespace()
+	remove := "`kubectl delete deployment " + object + "`"
+	if !runsScheduler(live) {
+		return text + "it is not the Deployment of a kube-scheduler; " + remove + " deletes it"
+	}
+	return text + "take it over with `pmk-sched migrate --live " + object + " --apply`, or " + remove
 }
 
 // maxHinted is the number of schedulers, or of pods, that a hint names.

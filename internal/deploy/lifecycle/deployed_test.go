@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
 func TestTheHintForAMissingNameListsTheSchedulers(t *testing.T) {
@@ -30,6 +33,58 @@ func TestTheHintForAMissingNameListsTheSchedulers(t *testing.T) {
 	} {
 		if got := deployedHint(list); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// A typing error in a name is another scheduler's name, which gets default settings.
+func TestDeployWarnsOfANewNameThatIsSimilarToADeployedOne(t *testing.T) {
+	deployed := &unstructured.Unstructured{}
+	deployed.SetName("my-scheduler")
+	deployed.SetNamespace("gpu")
+	deployed.SetLabels(map[string]string{ownership.LabelName: ownership.Scheduler,
+		ownership.LabelInstance: "my-scheduler"})
+	const warning = "scheduler my-schduler is new and gets default settings: did you mean -n gpu --name my-scheduler, " +
+		"which is deployed?"
+	for name, c := range map[string]struct {
+		flags spec.Flags
+		want  string
+	}{
+		"a similar name":        {spec.Flags{Name: "my-schduler"}, warning},
+		"another name":          {spec.Flags{Name: "packer"}, ""},
+		"its own configuration": {spec.Flags{Name: "my-schduler", Preset: "binpack"}, ""},
+	} {
+		c.flags.Image = "i:1"
+		sp, err := spec.Read(c.flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var warned string
+		s := &session.Session{Warn: func(text string) { warned += text }}
+		d := deploy.Deps{Cluster: recordedLedger{deployed: []*unstructured.Unstructured{deployed}}}
+		if kept, err := keepDeployed(t.Context(), s, d, sp); err != nil || kept != sp || warned != c.want {
+			t.Errorf("%s: warned %q, %v", name, warned, err)
+		}
+	}
+}
+
+func TestUninstallDescribesADeploymentThatIsNotManaged(t *testing.T) {
+	deployment := func(command string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
+		o.SetName("s")
+		o.SetNamespace("kube-system")
+		_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{"name": "c", "command": []any{command}}},
+			"spec", "template", "spec", "containers")
+		return o
+	}
+	const text = "Deployment/kube-system/s exists, and pmk-sched does not manage it: "
+	const remove = "`kubectl delete deployment s -n kube-system`"
+	for command, want := range map[string]string{
+		"/usr/local/bin/kube-scheduler": "take it over with `pmk-sched migrate --live s -n kube-system --apply`, or " + remove,
+		"/bin/web":                      "it is not the Deployment of a kube-scheduler; " + remove + " deletes it",
+	} {
+		if got := unmanagedHint(deployment(command)); got != text+want {
+			t.Errorf("%s: got %q", command, got)
 		}
 	}
 }

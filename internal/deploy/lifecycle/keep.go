@@ -23,6 +23,12 @@ func keepDeployed(ctx context.Context, s *session.Session, d deploy.Deps, sp *sp
 	if err != nil {
 		return nil, err
 	}
+	if last == nil && !sp.GivesConfiguration() {
+		if near := nearDeployed(ctx, d, sp.Name); near != "" {
+			s.Warn(fmt.Sprintf("scheduler %s is new and gets default settings: did you mean %s, which is deployed?", sp.Name,
+				near))
+		}
+	}
 	if last == nil || deploy.AppOf(last.Objects) == ownership.Extender {
 		return sp, nil // another step refuses the name of an extender
 	}
@@ -46,8 +52,8 @@ func keepSettings(s *session.Session, sp *spec.Spec, installed *deploy.Installed
 	case err != nil || len(settings) == 0:
 		return sp, err
 	case sp.GivesConfiguration():
-		s.Warn(fmt.Sprintf("settings of revision %d of %s are not kept: %s; name its file with -f to keep them", revision,
-			sp.Name, list))
+		s.Warn(fmt.Sprintf("settings of revision %d of %s are not kept: %s; name its file with -f to keep them: pmk-sched.yaml, "+
+			"or the manifests that `pmk-sched migrate` read", revision, sp.Name, list))
 		return sp, nil
 	}
 	s.Note(fmt.Sprintf("kept from revision %d of %s: %s; --preset default returns to the default configuration", revision,

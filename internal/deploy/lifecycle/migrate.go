@@ -54,6 +54,9 @@ func TakeOver(
 	if err != nil {
 		return nil, nil, err
 	}
+	if former, err = h.withoutSharedRoles(ctx, former); err != nil {
+		return nil, nil, err
+	}
 	t := &takeOver{request: r, h: h, former: former, o: o}
 	if err := t.check(ctx); err != nil {
 		return nil, nil, err

@@ -20,6 +20,11 @@ import (
 type recordedLedger struct {
 	deploy.Cluster
 	revision *apply.Revision
+	deployed []*unstructured.Unstructured
+}
+
+func (l recordedLedger) Deployments(context.Context, string) ([]*unstructured.Unstructured, error) {
+	return l.deployed, nil
 }
 
 func (l recordedLedger) Revisions(context.Context, string, string) ([]apply.RevisionInfo, error) {

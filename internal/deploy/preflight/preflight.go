@@ -26,6 +26,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/handmade"
 )
 
 // Options describe the scheduler to deploy.
@@ -134,7 +135,7 @@ func (p *preflight) namespaceExists(ctx context.Context) (string, error) {
 
 // namesFree fails if an object exists that pmk-sched does not manage for this scheduler.
 func (p *preflight) namesFree(ctx context.Context) (string, error) {
-	existing := 0
+	existing, hint := 0, "choose another --name, or delete these objects if they are not needed"
 	var errs []error
 	for _, obj := range p.Objects {
 		if obj.GetKind() == "Namespace" {
@@ -151,17 +152,31 @@ func (p *preflight) namesFree(ctx context.Context) (string, error) {
 			return "", unknownIfForbidden(err)
 		case !ownership.Owns(live.GetLabels(), p.Name):
 			errs = append(errs, fmt.Errorf("%s already exists and is not managed by pmk-sched for %s", subject, p.Name))
+			if isHandmade(live) {
+				namespace, name := live.GetNamespace(), live.GetName()
+				hint = "take it over with `pmk-sched migrate --live " + name + " -n " + namespace + " --apply`, or choose another --name"
+			}
 		default:
 			existing++
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return "", problem.WithHint(err, "choose another --name, or delete these objects if they are not needed")
+		return "", problem.WithHint(err, hint)
 	}
 	if existing > 0 {
 		return fmt.Sprintf("%d of %d objects exist already", existing, len(p.Objects)), nil
 	}
 	return "", nil
+}
+
+// isHandmade reports whether an object is the Deployment of a scheduler that pmk-sched does not
+// manage.
+func isHandmade(live *unstructured.Unstructured) bool {
+	if live.GetKind() != "Deployment" || ownership.IsInstalled(live.GetLabels()) {
+		return false
+	}
+	template, err := podTemplate([]*unstructured.Unstructured{live})
+	return err == nil && handmade.RunsScheduler(template.Spec)
 }
 
 // resourceOf returns a kind's resource. The guess is right for all kinds that pmk-sched renders.

@@ -119,6 +119,10 @@ func TestImageNamespaceAndNamesAreChecked(t *testing.T) {
 	foreign, ofOther := objectOf("v1", "ConfigMap", "a-config"), objectOf("apps/v1", "Deployment", "a")
 	foreign.SetLabels(nil)
 	ofOther.SetLabels(ownership.Labels("b"))
+	madeByHand := objectOf("apps/v1", "Deployment", "a")
+	madeByHand.SetLabels(nil)
+	_ = unstructured.SetNestedSlice(madeByHand.Object, []any{map[string]any{"name": "s",
+		"command": []any{"/usr/local/bin/kube-scheduler", "--config=/etc/c.yaml"}}}, "spec", "template", "spec", "containers")
 	namespace := objectOf("v1", "Namespace", "sched")
 	all := func(objects ...*unstructured.Unstructured) cluster {
 		c := cluster{objects: map[string]*unstructured.Unstructured{}}
@@ -166,6 +170,9 @@ func TestImageNamespaceAndNamesAreChecked(t *testing.T) {
 		"objects of others": {check: "names-free", cluster: all(ofOther, foreign), status: Failed,
 			detail: "Deployment/sched/a already exists and is not managed by pmk-sched for a\nConfigMap/sched/a-config already",
 			hint:   "choose another --name"},
+		"a scheduler made by hand": {check: "names-free", cluster: all(madeByHand, foreign), status: Failed,
+			detail: "Deployment/sched/a already exists and is not managed by pmk-sched for a",
+			hint:   "take it over with `pmk-sched migrate --live a -n sched --apply`, or choose another --name"},
 		"no permission to read the objects": {check: "names-free", cluster: cluster{forbidden: true}, status: Unknown,
 			detail: "jane", hint: "kubectl auth can-i"},
 	} {

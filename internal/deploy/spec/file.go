@@ -13,6 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/handmade"
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
@@ -36,6 +37,8 @@ type document struct {
 	built  *v1alpha1.Recipe
 	// notes say what was read if the file is not pmk-sched.yaml alone.
 	notes []string
+	// copied is the source of the inline configuration, or nil.
+	copied *deploy.CopiedFrom
 	// confirmed is set for a document from a cluster whose permissions need no confirmation.
 	confirmed bool
 }
@@ -101,6 +104,7 @@ func (d *document) parse(name string, text []byte) (err error) {
 		return err
 	}
 	d.CustomScheduler = found.Request
+	d.copied = &deploy.CopiedFrom{Name: name, Places: found.Places}
 	for _, i := range found.Items {
 		if i.Action != handmade.Kept {
 			d.notes = append(d.notes, fmt.Sprintf("%s: %s: %s", i.Action, i.Subject, i.Detail))

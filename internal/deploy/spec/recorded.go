@@ -8,6 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/handmade"
 )
 
 // Of returns the spec for a request from origin that names no file. Nobody is asked to confirm its
@@ -20,6 +21,15 @@ func Of(f Flags, request *v1alpha1.CustomScheduler, origin string) (*Spec, error
 	}
 	d.confirmed = true
 	return resolve(f, d)
+}
+
+// OfHandmade returns the spec for a scheduler that was read from the manifests in origin.
+func OfHandmade(f Flags, found *handmade.Scheduler, origin string) (*Spec, error) {
+	s, err := Of(f, found.Request, origin)
+	if err == nil {
+		s.file.copied = &deploy.CopiedFrom{Name: origin, Places: found.Places}
+	}
+	return s, err
 }
 
 // recordedDocument returns a deployed scheduler's request as a document that names no file.

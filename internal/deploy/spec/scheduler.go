@@ -20,6 +20,9 @@ func (s *Spec) Scheduler() (*v1alpha1.CustomScheduler, deploy.Facts, error) {
 		Branch: s.Branch, Credentials: s.request.Spec.Credentials, Recorded: !s.file.local && !s.file.confirmed,
 		Version: s.flags.Version, Now: time.Now(),
 	}
+	if s.request.Spec.Configuration.Inline == s.file.Spec.Configuration.Inline {
+		facts.Copied = s.file.copied
+	}
 	var err error
 	if facts.Image, err = s.Image(); err != nil {
 		return nil, facts, err
