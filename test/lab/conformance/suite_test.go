@@ -27,8 +27,8 @@ type suite struct {
 	release versions.Release
 	// e2e and agnhost are the compiled programs.
 	e2e, agnhost string
-	// agnhostImages and pauseImages are the names of the images that the specs use.
-	agnhostImages, pauseImages []string
+	// images are the names of the images that the specs use, by program.
+	images map[string][]string
 }
 
 // compile compiles the suite from the module of the release.
@@ -52,7 +52,7 @@ func compile(t *testing.T, name string) suite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := suite{release: release}
+	s := suite{release: release, images: map[string][]string{}}
 	for program, path := range map[string]*string{e2e: &s.e2e, agnhost: &s.agnhost} {
 		binary, ok := result.Binary(program, build.Host())
 		if !ok {
@@ -70,29 +70,30 @@ func (s *suite) readImages(t *testing.T) {
 	listed := run.Command(t, exec.CommandContext(run.Context(t), s.e2e, "--list-images")).OK(t)
 	for reference := range strings.FieldsSeq(listed.Stdout) {
 		name := reference[strings.LastIndex(reference, "/")+1:]
-		switch base, _, _ := strings.Cut(name, ":"); base {
-		case "agnhost":
-			s.agnhostImages = append(s.agnhostImages, reference)
-		case "pause":
-			s.pauseImages = append(s.pauseImages, reference)
-		}
+		program, _, _ := strings.Cut(name, ":")
+		s.images[program] = append(s.images[program], reference)
 	}
-	if len(s.agnhostImages) == 0 || len(s.pauseImages) == 0 {
-		t.Fatalf("the suite lists no image of agnhost or pause:\n%s", listed.Stdout)
+	for _, program := range []string{"agnhost", "busybox", "pause"} {
+		if len(s.images[program]) == 0 {
+			t.Fatalf("the suite lists no image of %s:\n%s", program, listed.Stdout)
+		}
 	}
 }
 
-// load gives the workers the images of the suite: agnhost is a program on busybox, and pause is the
-// lab's own.
+// load gives the workers the images of the suite that its specs of scheduling use: agnhost is a
+// program on busybox, and pause is the lab's own.
 func (s *suite) load(t *testing.T, n *labs.Node) {
 	t.Helper()
 	for _, name := range n.Workers() {
 		worker := n.On(t, name)
-		for _, agnhost := range s.agnhostImages {
+		for _, agnhost := range s.images["agnhost"] {
 			worker.Import(t, agnhost, "/agnhost", image.File{Path: "/agnhost", Source: s.agnhost})
 		}
+		for _, busybox := range s.images["busybox"] {
+			worker.Import(t, busybox, "/bin/sh")
+		}
 		have := strings.Fields(worker.Exec(t, "ctr", "-n", "k8s.io", "images", "ls", "-q").OK(t).Stdout)
-		for _, pause := range s.pauseImages {
+		for _, pause := range s.images["pause"] {
 			if !slices.Contains(have, pause) {
 				worker.Exec(t, "ctr", "-n", "k8s.io", "images", "tag", lab.PauseImage, pause).OK(t)
 			}
