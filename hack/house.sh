@@ -50,5 +50,5 @@ row 'flags of all commands' "$(references | grep -c '^  --')"
 row 'different flags' "$(references | grep -o '^  --[a-z-]*' | sort -u | wc -l)"
 # Pages that a test or make writes are not counted.
 row 'words of written docs' "$(cat README.md CONTRIBUTING.md $(ls docs/*.md |
-	grep -vxE 'docs/(reference|reference-lab|file|findings|status)\.md') | wc -w)"
+	grep -vxE 'docs/(reference|reference-lab|file|findings|status|conformance)\.md') | wc -w)"
 row 'seconds of make test' "$(awk '{s += $1} END {print int(s)}' bin/seconds-*.txt 2>/dev/null || true)"

@@ -122,7 +122,7 @@ func TestFleetReadsClustersThatAnswer(t *testing.T) {
 	verified(ctx, t, s)
 	fleetOf("status", "--timeout", "2m", "--context", "a").Prints(t, "VERIFIED", "2026-01-02")
 	s.drift(ctx, t)
-	fleetOf("status", "--timeout", "2m", "--context", "a").Fails(t, 3, "1 of 1 clusters have findings", "[drift]", "1 object")
+	fleetOf("status", "--timeout", "2m", "--context", "a").Fails(t, 3, "1 of 1 cluster has findings", "[drift]", "1 object")
 }
 
 // verified records a verification in the current revision.
