@@ -153,14 +153,13 @@ func (m *module) adapt(t *testing.T) {
 	if strings.Count(text, anchor) != 1 {
 		t.Fatalf("%s has not one line %q", original, anchor)
 	}
-	text = strings.Replace(text, anchor, anchor+`	if options.profiles, err = adapted.Add(registry, options.profiles); err != nil {
-		return nil, err
+	text = strings.Replace(text, anchor, anchor+`	withPlugin, failed := adapted.Add(registry, options.profiles)
+	if failed != nil {
+		return nil, failed
 	}
+	options.profiles = withPlugin
 `, 1)
 	text = strings.Replace(text, "\nimport (\n", "\nimport (\n\t\""+adapted+"\"\n", 1)
-	if !strings.Contains(text[:strings.Index(text, anchor)], "err := ") {
-		text = strings.Replace(text, anchor, anchor+"\tvar err error\n", 1)
-	}
 	replaced := m.write(t, "overlay/scheduler.go", text)
 	table, err := json.Marshal(map[string]map[string]string{"Replace": {original: replaced}})
 	if err != nil {

@@ -81,7 +81,7 @@ func (s *suite) readImages(t *testing.T) {
 }
 
 // load gives the workers the images of the suite that its specs of scheduling use: agnhost is a
-// program on busybox, and pause is the lab's own.
+// program on busybox, and busybox and pause are the lab's own.
 func (s *suite) load(t *testing.T, n *labs.Node) {
 	t.Helper()
 	for _, name := range n.Workers() {
@@ -89,13 +89,12 @@ func (s *suite) load(t *testing.T, n *labs.Node) {
 		for _, agnhost := range s.images["agnhost"] {
 			worker.Import(t, agnhost, "/agnhost", image.File{Path: "/agnhost", Source: s.agnhost})
 		}
-		for _, busybox := range s.images["busybox"] {
-			worker.Import(t, busybox, "/bin/sh")
-		}
 		have := strings.Fields(worker.Exec(t, "ctr", "-n", "k8s.io", "images", "ls", "-q").OK(t).Stdout)
-		for _, pause := range s.images["pause"] {
-			if !slices.Contains(have, pause) {
-				worker.Exec(t, "ctr", "-n", "k8s.io", "images", "tag", lab.PauseImage, pause).OK(t)
+		for program, own := range map[string]string{"busybox": lab.BusyboxImage, "pause": lab.PauseImage} {
+			for _, name := range s.images[program] {
+				if !slices.Contains(have, name) {
+					worker.Exec(t, "ctr", "-n", "k8s.io", "images", "tag", own, name).OK(t)
+				}
 			}
 		}
 	}
