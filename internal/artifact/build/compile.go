@@ -3,14 +3,12 @@ package build
 import (
 	"cmp"
 	"context"
-	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -266,37 +264,4 @@ func (c *compiler) store(ctx context.Context, r *recipe, t target, dir, path str
 	c.log.Debug("built", zap.Stringer("target", t), zap.String("sha256", s.Binary.SHA256),
 		zap.Int64("bytes", s.Binary.Size))
 	return s, nil
-}
-
-// ModuleSum is a module that is linked into a binary, with its sum as in a go.sum file ("h1:…"),
-// which is empty for a directory.
-type ModuleSum struct {
-	ModuleVersion
-	Sum string
-}
-
-// ModuleSums returns the modules that are linked into a binary, sorted by path.
-func ModuleSums(path string) ([]ModuleSum, error) {
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return LinkedModules(info), nil
-}
-
-// LinkedModules returns the modules that the linker recorded in a program, sorted by path.
-func LinkedModules(info *debug.BuildInfo) []ModuleSum {
-	var linked []ModuleSum
-	for _, dep := range info.Deps {
-		m := ModuleSum{ModuleVersion{Path: dep.Path, Version: dep.Version}, dep.Sum}
-		if dep.Replace != nil {
-			m.Sum = dep.Replace.Sum
-			if dep.Replace.Version != "" {
-				m.Version = dep.Replace.Version
-			}
-		}
-		linked = append(linked, m)
-	}
-	slices.SortFunc(linked, func(a, b ModuleSum) int { return cmp.Compare(a.Path, b.Path) })
-	return linked
 }

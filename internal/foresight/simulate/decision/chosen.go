@@ -186,3 +186,16 @@ func floorDiv(a, b int64) int64 {
 func ceilDiv(a, b int64) int64 { return -floorDiv(-a, b) }
 
 func abs(n int64) int64 { return max(n, -n) }
+
+// findTies finds the nodes with the best score.
+func (r *Result) findTies() {
+	for _, n := range r.Nodes {
+		if n.Score == nil || *n.Score != *r.Nodes[0].Score {
+			break
+		}
+		r.Tied = append(r.Tied, n.Name)
+	}
+	if len(r.Tied) == 1 {
+		r.Tied = nil
+	}
+}

@@ -257,19 +257,6 @@ func compareNodes(a, b Node) int {
 		cmp.Compare(a.Name, b.Name))
 }
 
-// findTies finds the nodes with the best score.
-func (r *Result) findTies() {
-	for _, n := range r.Nodes {
-		if n.Score == nil || *n.Score != *r.Nodes[0].Score {
-			break
-		}
-		r.Tied = append(r.Tied, n.Name)
-	}
-	if len(r.Tied) == 1 {
-		r.Tied = nil
-	}
-}
-
 // countRefusals counts the nodes that each plugin and extender refuses.
 func (r *Result) countRefusals(in Input) {
 	count := map[string]*Refusal{}
