@@ -104,9 +104,10 @@ func newModule(t *testing.T, name string) *module {
 	if err != nil {
 		t.Fatal(err)
 	}
+	environment := build.Environment{CacheDir: cache, Env: os.Environ()}
 	result, err := build.Run(t.Context(), build.Options{
 		Release: release, Plugins: []plugins.Plugin{{Dir: plugin}}, Sources: pmksched.Sources, Keep: true,
-		Environment: build.Environment{CacheDir: cache, Env: os.Environ()},
+		Environment: environment,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +120,9 @@ func newModule(t *testing.T, name string) *module {
 	// The flags equal the flags of the build, so that the tests use its compiled packages.
 	m := &module{dir: result.Dir, flags: []string{"-trimpath", "-tags", strings.Join(release.Rules().BuildTags, ",")},
 		env: append(os.Environ(), "GOTOOLCHAIN=go"+result.Info.Go, "GOFLAGS=-mod=mod", "GOWORK=off", "CGO_ENABLED=0")}
-	m.source = m.run(t, "list", "-m", "-f", "{{.Dir}}", kubernetes)
+	if m.source, err = build.SourceDir(t.Context(), release, environment); err != nil {
+		t.Fatal(err)
+	}
 	m.adapt(t)
 	return m
 }

@@ -102,20 +102,25 @@ func (p *Plane) kubeconfig(t testing.TB, user string) string {
 	return file
 }
 
-// Build builds a kube-scheduler, or finds it in the cache, and returns its path.
+// Build builds the one program of the options, by default the kube-scheduler, or finds it in the
+// cache, and returns its path.
 func Build(ctx context.Context, o build.Options) (string, error) {
 	cache, err := run.CacheDir()
 	if err != nil {
 		return "", err
 	}
 	o.CacheDir, o.Env = cache, os.Environ()
+	program := build.KubeScheduler
+	if len(o.Programs) > 0 {
+		program = o.Programs[0].Name
+	}
 	result, err := build.Run(ctx, o)
 	if err != nil {
-		return "", fmt.Errorf("build kube-scheduler %s: %w", o.Release, err)
+		return "", fmt.Errorf("build %s %s: %w", program, o.Release, err)
 	}
-	binary, ok := result.Binary(build.KubeScheduler, build.Host())
+	binary, ok := result.Binary(program, build.Host())
 	if !ok {
-		return "", fmt.Errorf("build kube-scheduler %s: no binary for %s", o.Release, build.Host())
+		return "", fmt.Errorf("build %s %s: no binary for %s", program, o.Release, build.Host())
 	}
 	return binary.Path, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
 	"github.com/pmk-sched/pmk-sched/test/internal/conformance"
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -38,27 +39,15 @@ func compile(t *testing.T, name string) suite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache, err := run.CacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	const e2e, agnhost, kubernetes = "e2e.test", "agnhost", "k8s.io/kubernetes/test/"
-	result, err := build.Run(t.Context(), build.Options{
-		Environment: build.Environment{CacheDir: cache, Env: os.Environ()}, Release: release,
-		Programs: []build.Program{
-			{Name: e2e, Package: kubernetes + "e2e", Test: true}, {Name: agnhost, Package: kubernetes + "images/agnhost"},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := suite{release: release, images: map[string][]string{}}
-	for program, path := range map[string]*string{e2e: &s.e2e, agnhost: &s.agnhost} {
-		binary, ok := result.Binary(program, build.Host())
-		if !ok {
-			t.Fatalf("build %s of %s: no binary", program, release)
+	for path, program := range map[*string]build.Program{
+		&s.e2e:     {Name: "e2e.test", Package: "k8s.io/kubernetes/test/e2e", Test: true},
+		&s.agnhost: {Name: "agnhost", Package: "k8s.io/kubernetes/test/images/agnhost"},
+	} {
+		options := build.Options{Release: release, Programs: []build.Program{program}}
+		if *path, err = controlplane.Build(t.Context(), options); err != nil {
+			t.Fatal(err)
 		}
-		*path = binary.Path
 	}
 	s.readImages(t)
 	return s
