@@ -158,6 +158,16 @@ type Rules struct {
 	PolicyAPI string
 	// DiscoveryV1 is set if kube-apiserver serves discovery.k8s.io/v1 (from 1.21).
 	DiscoveryV1 bool
+	// MutatingPolicyAPI is the newest API of MutatingAdmissionPolicies: v1 from 1.36, and v1beta1 in
+	// 1.34 and 1.35, which kube-apiserver serves with --runtime-config and the feature gate
+	// MutatingAdmissionPolicy only. It is empty for earlier releases.
+	MutatingPolicyAPI string
+	// MatchConditions is set if the webhooks of kube-apiserver have matchConditions by default (from
+	// 1.28, AdmissionWebhookMatchConditions in staging/src/k8s.io/apiserver/pkg/features).
+	MatchConditions bool
+	// NamespaceNames is set if every namespace has its name as the label kubernetes.io/metadata.name
+	// (from 1.21, NamespaceDefaultLabelName in pkg/features/kube_features.go).
+	NamespaceNames bool
 	// IndexedJobs is set if kube-apiserver accepts indexed Jobs by default (from 1.22), and
 	// BackoffLimitPerIndex if their indexes may have a backoff limit each (from 1.29): the feature
 	// gates IndexedJob and JobBackoffLimitPerIndex in pkg/features/kube_features.go.

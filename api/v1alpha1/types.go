@@ -52,6 +52,8 @@ type CustomSchedulerSpec struct {
 	Configuration Configuration `json:"configuration,omitzero" yaml:"configuration"`
 	// Extenders are called by the scheduler after the configuration's extenders, in this order.
 	Extenders []Extender `json:"extenders,omitempty" yaml:"extenders"`
+	// Route makes new pods use the scheduler that name no scheduler of their own.
+	Route *Route `json:"route,omitempty" yaml:"route"`
 	// Credentials for the scheduler: node, node-inline, hostpath, serviceaccount or auto.
 	Credentials string `json:"credentials,omitempty" yaml:"credentials" jsonschema:"enum=node,enum=node-inline,enum=hostpath,enum=serviceaccount,enum=auto"`
 	// Replicas is a number or auto: one for each control-plane node.

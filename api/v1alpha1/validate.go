@@ -36,6 +36,9 @@ func (s *CustomScheduler) Validate() error {
 			return &Error{text: fmt.Sprintf("spec.priorityClassName: invalid name %q: %s", name, problems[0])}
 		}
 	}
+	if err := s.ValidateRoute(); err != nil {
+		return err
+	}
 	for i, plugin := range s.Spec.Source.Plugins {
 		if err := plugin.validate(); err != nil {
 			err.text = fmt.Sprintf("spec.source.plugins[%d]: %s", i, err.text)

@@ -37,6 +37,10 @@ var notFiles = []string{
 	"releases.items.args", "releases.items.rules.verbs", "releases.items.rules.apiGroups", "releases.items.rules.resources",
 	"releases.items.rules.resourceNames", "releases.items.rules.nonResourceURLs",
 	"releases.configMap.name", "releases.configMap.key", "releases.oci", "releases.publicKey",
+	"route.namespaceSelector.matchExpressions.key", "route.namespaceSelector.matchExpressions.operator",
+	"route.namespaceSelector.matchExpressions.values", "route.namespaces", "route.onFailure",
+	"route.podSelector.matchExpressions.key", "route.podSelector.matchExpressions.operator",
+	"route.podSelector.matchExpressions.values", "route.resources",
 	"upgradePolicy", "deletionPolicy",
 }
 

@@ -56,6 +56,7 @@ func infoTable(i *inspect.Info) string {
 	if i.Gangs != nil {
 		p.Row("Gangs", i.Gangs)
 	}
+	p.routing(i.Routing)
 	p.credentials(i.Credentials)
 	p.hosted(i.Hosted)
 	if layout, _ := inspect.LayoutNamed(i.Layout); layout.Owner != "" {
@@ -212,4 +213,20 @@ func expiry(c *inspect.MountedCertificate) string {
 		return "-"
 	}
 	return c.Expires.Format(time.DateOnly)
+}
+
+// routing prints what can route pods to a scheduler, and what else does.
+func (p *printer) routing(r *inspect.Routing) {
+	if r == nil {
+		return
+	}
+	switch {
+	case r.PolicyAPI != "":
+		p.Row("Routing of pods", "by policies of the API server ("+r.PolicyAPI+")")
+	case r.WebhookNamespace != "":
+		p.Row("Routing of pods", "by the webhook in namespace "+r.WebhookNamespace)
+	}
+	for _, other := range r.Others {
+		p.Row("Other router", other.String()+" sets the scheduler of pods")
+	}
 }

@@ -39,6 +39,9 @@ func schedulerFlags(more ...cli.Flag) []cli.Flag {
 			DefaultText: "one for each control-plane node; up to 2 if the cluster has none"},
 		&cli.StringSliceFlag{Name: "node-selector", Usage: "run on nodes with the label `KEY=VALUE`; any: on every node",
 			DefaultText: "control-plane nodes; any if the cluster has none"},
+		&cli.StringSliceFlag{Name: "route",
+			Usage: "new pods that name no scheduler get this one, `PART=VALUE`: namespaces, namespace-selector, pods or " +
+				"resources; none ends the route"},
 		&cli.IntFlag{Name: "port", Usage: "`PORT` for health checks and metrics",
 			DefaultText: "the first free port from 10260"},
 		requireSignatureFlag(),
@@ -121,7 +124,7 @@ func readSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
 	f.Credentials, f.Branch = c.String("credentials"), c.String("branch")
 	f.Replicas, f.Port = given(c, "replicas", c.Int), given(c, "port", c.Int)
 	f.PolicyConfigMap = given(c, "policy-configmap", c.Bool)
-	f.NodeSelector, f.Plugins = c.StringSlice("node-selector"), c.StringSlice("plugins")
+	f.NodeSelector, f.Plugins, f.Route = c.StringSlice("node-selector"), c.StringSlice("plugins"), c.StringSlice("route")
 	sp, err := spec.Read(f)
 	if err == nil {
 		for _, note := range sp.Notes() {

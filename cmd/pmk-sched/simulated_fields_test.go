@@ -82,6 +82,13 @@ spec:
   replicas: 2
   nodeSelector: {a: b}
   tolerations: [{key: a, operator: Equal, value: b, effect: NoExecute, tolerationSeconds: 5}]
+  route:
+    namespaces: [a]
+    namespaceSelector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: In, values: [b]}]}
+    podSelector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: In, values: [b]}]}
+    resources: [a]
+    onFailure: Release
+    failureAfter: 1m
   priorityClassName: none
   args: [--feature-gates=DefaultPodTopologySpread=true, --v=4, --bind-address=0.0.0.0]
   ports: {secure: 12000}
@@ -131,7 +138,11 @@ func simulatedFields() map[string]string {
 	for _, field := range strings.Fields("image.reference image.repository image.tag image.base image.busybox " +
 		"image.requireSignature image.platforms image.pullPolicy credentials replicas nodeSelector anyNode priorityClassName " +
 		"ports.secure resources.requests resources.limits rbac.rules rbac.authenticationReader tolerations.key tolerations.operator " +
-		"tolerations.value tolerations.effect tolerations.tolerationSeconds") {
+		"tolerations.value tolerations.effect tolerations.tolerationSeconds route.namespaces route.resources route.onFailure " +
+		"route.failureAfter route.namespaceSelector.matchLabels route.namespaceSelector.matchExpressions.key " +
+		"route.namespaceSelector.matchExpressions.operator route.namespaceSelector.matchExpressions.values " +
+		"route.podSelector.matchLabels route.podSelector.matchExpressions.key " +
+		"route.podSelector.matchExpressions.operator route.podSelector.matchExpressions.values") {
 		top, _, _ := strings.Cut(field, ".")
 		rows[field] = "named spec." + top
 	}
@@ -324,7 +335,8 @@ func decodeYAML(t *testing.T, text []byte) (decoded map[string]any) {
 // plannedFlags returns the flags of the scheduler in the Deployment of a plan.
 func plannedFlags(t *testing.T, plan *deploy.Plan) []string {
 	t.Helper()
-	deployment := plan.Objects[len(plan.Objects)-1]
+	at := slices.IndexFunc(plan.Objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+	deployment := plan.Objects[at]
 	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
 	if err != nil || len(containers) == 0 {
 		t.Fatalf("%s has no containers: %v", deployment.GetKind(), err)

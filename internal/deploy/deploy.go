@@ -110,6 +110,9 @@ func (d *deployRun) steps() []steps.Step {
 	if d.o.Verify != nil && d.plan.Extender == nil {
 		list = append(list, steps.Step{Name: "verify", Do: d.verify})
 	}
+	if routing, _ := registrations(d.plan.Objects); len(routing) > 0 {
+		list = append(list, steps.Step{Name: "route pods", Do: d.routePods})
+	}
 	return append(list,
 		steps.Step{Name: "mark deployed", Do: d.markDeployed, Commit: true},
 		steps.Step{Name: "prune", Do: d.prune},
@@ -149,7 +152,8 @@ func (d *deployRun) checkConfiguration(ctx context.Context) error {
 // saveRevision records the plan's objects before anything changes. If the last deployed revision
 // equals the plan, it is used again. The ledger closes a pending revision from an earlier run.
 func (d *deployRun) apply(ctx context.Context) error {
-	objects, err := d.tolerateShortage(ctx, d.plan.Objects)
+	_, objects := registrations(d.plan.Objects)
+	objects, err := d.tolerateShortage(ctx, objects)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/route"
 )
 
 // Cluster changes a cluster, stores the revisions of schedulers and extenders in it, and lists the
@@ -74,6 +75,8 @@ type Deps struct {
 	// Binary finds the kube-scheduler in the plan's image, to check the configuration; dir is a
 	// temporary directory to write it to. Its error is [configcheck.ErrNoBinary] if it is unavailable.
 	Binary func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error)
+	// ProveRoute proves that new pods get the scheduler of a route, and returns a note; may be nil.
+	ProveRoute func(ctx context.Context, rule route.Rule) (note string, err error)
 	// Bounds limit a plan's images. The Cluster from [Connect] keeps them.
 	Bounds session.Bounds
 	// Signed verifies that a key signed an image, and returns its name with the digest.
@@ -105,7 +108,8 @@ func Connect(s *session.Session) (Deps, error) {
 		Binary: func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error) {
 			return pack.FindScheduler(ctx, s.CacheDir, plan.Scheduler.Image, []string{manifest.Program}, dir)
 		},
-		Bounds: s.Bounds, Signed: pack.VerifySignature, Confirm: s.Confirm,
+		ProveRoute: routeProver(cfg),
+		Bounds:     s.Bounds, Signed: pack.VerifySignature, Confirm: s.Confirm,
 		Warn: s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log,
 	}
 	d.Cluster = bounded(client, d)

@@ -100,7 +100,7 @@ func NewPlan(request *v1alpha1.CustomScheduler, facts Facts) (*Plan, error) {
 	}
 	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseUser, p.chooseNodes, p.choosePort,
 		p.chooseReplicas, p.placeExtenders, p.renderConfiguration, p.noteGangs, p.choosePluginRules,
-		p.chooseReader, p.plan.Render}
+		p.chooseReader, p.chooseRoute, p.plan.Render}
 	for _, decide := range decisions {
 		if err := decide(); err != nil {
 			return nil, err

@@ -16,10 +16,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// Uninstall removes a scheduler's objects, the lease of its leader election, its revisions and
-// finally the lock. The steps in more are run before the revisions are removed, which they may
-// read. Objects without pmk-sched's labels stay. It can be run again after it was killed at any
-// point. If the scheduler is in another namespace, it returns an error that names the namespace.
+// Uninstall ends a scheduler's route, waits until no routed pod waits for it, and removes its
+// objects, the lease of its leader election, its revisions and finally the lock. The steps in more
+// are run before the revisions are removed, which they may read. Objects without pmk-sched's labels
+// stay. It can be run again after it was killed at any point. If the scheduler is in another
+// namespace, it returns an error that names the namespace.
 func Uninstall(ctx context.Context, d Deps, namespace, name string, more ...steps.Step) (apply.ChangeSet, error) {
 	if err := manifest.ValidateName(name); err != nil {
 		return nil, err
@@ -58,6 +59,7 @@ func (u *uninstallRun) steps(more []steps.Step) []steps.Step {
 	list := append([]steps.Step{
 		{Name: "lock", Hold: u.takeLock, Always: u.lock.release},
 		{Name: "check owner", Do: u.checkOwner},
+		{Name: "end route", Do: u.endRoute},
 		{Name: "remove objects", Do: func(ctx context.Context) error { return u.remove(ctx, false) }},
 		{Name: "remove lease", Do: u.removeLease},
 	}, more...)

@@ -44,12 +44,13 @@ var ownedKinds = []schema.GroupVersionKind{
 	{Group: "apps", Version: "v1", Kind: "Deployment"},
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 	{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
-	budgetBefore21,
+	{Group: "policy", Version: "v1beta1", Kind: "PodDisruptionBudget"}, // before 1.21
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicy"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicyBinding"},
+	{Group: "admissionregistration.k8s.io", Version: "v1beta1", Kind: "MutatingAdmissionPolicy"}, // before 1.36
+	{Group: "admissionregistration.k8s.io", Version: "v1beta1", Kind: "MutatingAdmissionPolicyBinding"},
 }
-
-// budgetBefore21 is only read if the API server has no newer version: one that has both warns about
-// it.
-var budgetBefore21 = schema.GroupVersionKind{Group: "policy", Version: "v1beta1", Kind: "PodDisruptionBudget"}
 
 // Owned lists all objects with the labels for the scheduler name, in apply order: in all namespaces
 // and at cluster scope, revisions included. Without permission to list in all namespaces it lists
@@ -105,11 +106,14 @@ func (c *Client) labeled(ctx context.Context, of map[string]string,
 	return inOrder(owned), nil
 }
 
-// listOwnedKind lists one of the ownedKinds.
+// listOwnedKind lists one of the ownedKinds. It does not list an older version of a kind if the API
+// server has the newer one: it would warn.
 func (c *Client) listOwnedKind(ctx context.Context, gvk schema.GroupVersionKind, of map[string]string,
 	ns string) ([]*unstructured.Unstructured, error) {
-	if _, err := c.api.RESTMapper().RESTMapping(gvk.GroupKind(), "v1"); gvk == budgetBefore21 && err == nil {
-		return nil, nil
+	if gvk.Version == "v1beta1" {
+		if _, err := c.api.RESTMapper().RESTMapping(gvk.GroupKind(), "v1"); err == nil {
+			return nil, nil
+		}
 	}
 	of = maps.Clone(of)
 	switch gvk.Kind {
@@ -143,6 +147,9 @@ func (c *Client) listKind(ctx context.Context, gvk schema.GroupVersionKind, of c
 	var forbidden *kubeapi.ForbiddenError
 	if !errors.As(err, &forbidden) {
 		return found, err
+	}
+	if gvk.Group == "admissionregistration.k8s.io" {
+		return nil, nil // who may not list registrations has registered none
 	}
 	if mapping, mapErr := c.api.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); mapErr != nil ||
 		mapping.Scope.Name() == meta.RESTScopeNameRoot {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/suspension"
 )
 
 // recreatable are the kinds that may be deleted and created again if an immutable field differs,
@@ -108,6 +109,11 @@ func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured,
 	}
 	if err := checkOwner(wanted, live, manager); err != nil {
 		return s, err
+	}
+	if live != nil { // whoever suspended a registration resumes it
+		if err := suspension.Keep(wanted, live); err != nil {
+			return s, err
+		}
 	}
 	entry, current, merged, err := c.ssa.Diff(ctx, wanted.DeepCopy(), ssa.DefaultDiffOptions())
 	if s.change.Action, s.change.Note, err = actionFor(wanted, live, entry, err, before); err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,7 @@ type apiServer struct {
 	lease       *coordinationv1.Lease
 	deployments []appsv1.Deployment
 	resources   map[string][]string // by apiVersion
+	webhooks    []admissionv1.MutatingWebhookConfiguration
 	// servers are the addresses behind the Service kubernetes.
 	servers []string
 	// forbid answers 403 to paths for which it returns true.
@@ -107,6 +109,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, corev1.Endpoints{Subsets: []corev1.EndpointSubset{subset}}) //nolint:staticcheck // for 1.20
 	case strings.HasSuffix(path, "/namespaces/default/endpointslices/kubernetes") && s.servers != nil:
 		answer(w, discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{{Addresses: s.servers}}})
+	case strings.HasSuffix(path, "/mutatingwebhookconfigurations"):
+		answer(w, admissionv1.MutatingWebhookConfigurationList{Items: s.webhooks})
 	case strings.HasSuffix(path, "/deployments"):
 		s.listDeployments(w, r)
 	case strings.HasSuffix(path, "/pods"):

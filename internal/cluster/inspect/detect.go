@@ -11,6 +11,7 @@ import (
 	corev1api "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
+	admissionv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -32,8 +33,8 @@ func Detect(ctx context.Context, cfg *rest.Config, o Options) (*Info, error) {
 		return nil, err
 	}
 	for _, inspect := range []func(context.Context){
-		d.source, d.countNodes, d.controlPlane, d.node, d.pods, d.gangs, d.identify, d.endpoint, d.lease, d.ports, d.deployed,
-		d.checkAll,
+		d.source, d.countNodes, d.controlPlane, d.node, d.pods, d.gangs, d.routing, d.identify, d.endpoint, d.lease,
+		d.ports, d.deployed, d.checkAll,
 	} {
 		inspect(ctx)
 		if err := ctx.Err(); err != nil {
@@ -49,6 +50,8 @@ type detector struct {
 	core   corev1.CoreV1Interface
 	leases coordinationv1.LeasesGetter
 	apps   appsv1.DeploymentsGetter
+	// admission has the webhooks.
+	admission admissionv1.MutatingWebhookConfigurationsGetter
 	// trusted is the PEM bundle with the CAs that the caller's configuration trusts.
 	trusted []byte
 
@@ -96,7 +99,11 @@ func newDetector(cfg *rest.Config, o Options) (*detector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
-	d := &detector{o: o, core: core, leases: leases, apps: apps, info: emptyInfo(o)}
+	admission, err := admissionv1.NewForConfigAndClient(cfg, client)
+	if err != nil {
+		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
+	}
+	d := &detector{o: o, core: core, leases: leases, apps: apps, admission: admission, info: emptyInfo(o)}
 	if err := rest.LoadTLSFiles(cfg); err == nil {
 		d.trusted = cfg.CAData
 	}

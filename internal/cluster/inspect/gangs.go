@@ -9,8 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Gangs describes the cluster's API for gang scheduling: Kubernetes itself places the pods in a
@@ -52,7 +50,7 @@ func (d *detector) gangs(ctx context.Context) {
 	for _, pod := range d.info.Scheduler.Pods {
 		found.DefaultScheduler = found.DefaultScheduler && needs.Enabled(FeatureGates(pod.Command))
 	}
-	served, err := d.serves(ctx, needs)
+	served, err := d.servesResource(ctx, needs.API, needs.Resource)
 	if err != nil {
 		d.warnUnread(err, "read the resources of "+needs.API,
 			"whether the cluster has its own API for groups of pods is unknown")
@@ -62,9 +60,9 @@ func (d *detector) gangs(ctx context.Context) {
 	d.info.Gangs = found
 }
 
-// serves reports whether the API server serves the groups.
-func (d *detector) serves(ctx context.Context, needs versions.Gangs) (bool, error) {
-	raw, err := rawResult(d.core.RESTClient().Get().AbsPath("/apis/"+needs.API).SetHeader("Accept",
+// servesResource reports whether the API server serves a resource in an API group's version.
+func (d *detector) servesResource(ctx context.Context, api, resource string) (bool, error) {
+	raw, err := rawResult(d.core.RESTClient().Get().AbsPath("/apis/"+api).SetHeader("Accept",
 		runtime.ContentTypeJSON).Do(ctx))
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -77,7 +75,7 @@ func (d *detector) serves(ctx context.Context, needs versions.Gangs) (bool, erro
 		return false, fmt.Errorf("decode the list of resources: %w", err)
 	}
 	for i := range list.APIResources {
-		if list.APIResources[i].Name == needs.Resource {
+		if list.APIResources[i].Name == resource {
 			return true, nil
 		}
 	}

@@ -34,6 +34,8 @@ type Info struct {
 	// Gangs describes the API for gang scheduling without a plugin. It is nil before 1.35, and if
 	// the API is unknown.
 	Gangs *Gangs `json:"gangs,omitempty"`
+	// Routing describes what can set the scheduler of new pods. It is nil if that is unknown.
+	Routing *Routing `json:"routing,omitempty"`
 	// Node is this machine.
 	Node Node `json:"node"`
 	// Credentials is the default scheduler's kubeconfig on this machine.

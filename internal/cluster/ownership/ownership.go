@@ -31,6 +31,8 @@ const (
 	Scheduler = "kube-scheduler"
 	// Extender is the value of [LabelName] on an extender's objects.
 	Extender = "pmk-extender"
+	// Admission is the value of [LabelName] on the objects of pmk-sched's webhooks.
+	Admission = "pmk-sched-admission"
 	// ComponentVerify is the value of [LabelComponent] on the namespaces that a verification creates
 	// for its pod.
 	ComponentVerify = "verify"

@@ -25,6 +25,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/route"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/rbac"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -105,10 +106,12 @@ type Scheduler struct {
 	ExtenderClients map[string]ClientCertificate `json:"-"`
 	// Wirings are extenders that pmk-sched deploys. The configuration calls them.
 	Wirings []Wiring `json:"-"`
+	// Route registers the scheduler for new pods, or is nil. Its labels are the scheduler's.
+	Route *route.Registration `json:",omitempty"`
 }
 
 // Objects returns every object for the scheduler in the order in which to apply them: the account
-// and its rights, the mounted objects, the Deployment.
+// and its rights, the mounted objects, the Deployment, the route.
 func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
 	s = s.withDefaults()
 	if err := s.validate(); err != nil {
@@ -133,7 +136,16 @@ func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	typed = append(append(typed, added...), deployment) // last, after the objects that its pods mount
+	typed = append(append(typed, added...), deployment) // after the objects that its pods mount
+	if s.Route != nil {
+		registration := *s.Route
+		registration.Labels = s.labels()
+		routing, err := route.Objects(registration)
+		if err != nil {
+			return nil, err
+		}
+		typed = append(typed, routing...)
+	}
 
 	objects := make([]*unstructured.Unstructured, len(typed))
 	for i, object := range typed {

@@ -108,6 +108,7 @@ func unused(r v1alpha1.CustomSchedulerSpec) (fields []string) {
 		{"image", i.Reference+i.Repository+i.Tag+i.Base+i.Busybox+i.RequireSignature+i.PullPolicy != "" ||
 			len(i.Platforms) > 0},
 		{"credentials", deploy.IsChosen(r.Credentials)},
+		{"route", r.Route != nil},
 		{"replicas", r.Replicas != 0},
 		{"nodeSelector", len(r.NodeSelector) > 0},
 		{"anyNode", r.AnyNode},

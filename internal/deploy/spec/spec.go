@@ -36,6 +36,8 @@ type Flags struct {
 	PolicyConfigMap       *bool
 	Lossy                 bool
 	NodeSelector, Plugins []string
+	// Route are the parts of a route, PART=VALUE each, or [NoRoute].
+	Route []string
 	// CacheDir is the build cache, where recorded plugins are unpacked.
 	CacheDir string
 	// Version of pmk-sched, recorded in a label.
@@ -97,6 +99,12 @@ func resolve(f Flags, d *document) (*Spec, error) {
 		return nil, err
 	}
 	if r.Spec.Source.Plugins, err = d.plugins(f.Plugins); err != nil {
+		return nil, err
+	}
+	if r.Spec.Route, err = f.route(r.Spec.Route); err != nil {
+		return nil, err
+	}
+	if err := r.ValidateRoute(); err != nil {
 		return nil, err
 	}
 	s.Name, s.Namespace, s.Branch = r.Name, r.Namespace, r.Spec.Source.Branch

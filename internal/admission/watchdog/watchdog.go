@@ -1,0 +1,269 @@
+// Package watchdog ends the route to a scheduler of which no replica leads, releases the pods that
+// wait for it, and resumes the route when it leads again.
+package watchdog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/suspension"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/route"
+)
+
+// look is the time between two looks at the leases of all schedulers with a route.
+const look = time.Second
+
+// Options of a watchdog. There must be one in a cluster.
+type Options struct {
+	Config *rest.Config
+	// Component is named as the source of events.
+	Component string
+	// Recovery is how long a scheduler has to lead again before its route is resumed. The default is a
+	// minute.
+	Recovery time.Duration
+	Log      *zap.Logger
+	// Metrics registers the metrics; may be nil.
+	Metrics prometheus.Registerer
+}
+
+// watchdog follows the schedulers with a route.
+type watchdog struct {
+	Options
+	kube    kubernetes.Interface
+	dynamic dynamic.Interface
+	events  record.EventRecorder
+	metrics metrics
+	// leaders and releasers are by the name of the scheduler.
+	leaders   map[string]*leader
+	releasers map[string]*releaser
+	// failed is the last error of each kind of work, which is logged once.
+	failed map[string]string
+}
+
+// Run follows the schedulers with a route until ctx ends.
+func Run(ctx context.Context, o Options) error {
+	o.Recovery = cmp.Or(o.Recovery, time.Minute)
+	kube, err := kubernetes.NewForConfig(o.Config)
+	if err != nil {
+		return fmt.Errorf("watch the schedulers with a route: %w", err)
+	}
+	w := &watchdog{Options: o, kube: kube, leaders: map[string]*leader{}, releasers: map[string]*releaser{},
+		failed: map[string]string{}}
+	if w.dynamic, err = dynamic.NewForConfig(o.Config); err != nil {
+		return fmt.Errorf("watch the schedulers with a route: %w", err)
+	}
+	if w.metrics, err = newMetrics(o.Metrics); err != nil {
+		return err
+	}
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	defer broadcaster.Shutdown()
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
+	w.events = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: o.Component})
+	for {
+		w.check(ctx)
+		if clock.Sleep(ctx, look) != nil {
+			return nil
+		}
+	}
+}
+
+// registrations are the resources of what routes pods. The last two are the same objects.
+func registrations() []schema.GroupVersionResource {
+	of := func(version, resource string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: version, Resource: resource}
+	}
+	return []schema.GroupVersionResource{of("v1", "mutatingwebhookconfigurations"), of("v1", "mutatingadmissionpolicies"),
+		of("v1beta1", "mutatingadmissionpolicies")}
+}
+
+// check looks at each route once.
+func (w *watchdog) check(ctx context.Context) {
+	seen := map[string]bool{}
+	for _, resource := range registrations() {
+		// From the API server's cache: this is asked every second.
+		list, err := w.dynamic.Resource(resource).List(ctx, metav1.ListOptions{ResourceVersion: "0",
+			LabelSelector: ownership.LabelManagedBy + "=" + ownership.Manager})
+		if apierrors.IsNotFound(err) {
+			continue // not served by this release
+		}
+		if w.report("list "+resource.Resource, err) != nil {
+			return
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			if _, ours := o.GetAnnotations()[route.AnnotationRule]; !ours {
+				continue
+			}
+			rule, err := route.Decode(o.GetAnnotations())
+			if w.report("read the route "+o.GetName(), err) != nil || seen[rule.Scheduler] {
+				continue
+			}
+			seen[rule.Scheduler] = true
+			_ = w.report("follow scheduler "+rule.Scheduler, w.follow(ctx, resource, o, rule)) // logged
+		}
+	}
+	for name := range w.leaders {
+		if !seen[name] {
+			delete(w.leaders, name)
+			delete(w.releasers, name)
+			w.metrics.forget(name)
+		}
+	}
+}
+
+// report logs an error when it is new, and returns it.
+func (w *watchdog) report(doing string, err error) error {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != w.failed[doing] {
+		w.Log.Warn("could not "+doing, zap.Error(err))
+	}
+	w.failed[doing] = text
+	return err
+}
+
+// follow looks at the lease of a scheduler and suspends or resumes its route.
+func (w *watchdog) follow(ctx context.Context, resource schema.GroupVersionResource, o *unstructured.Unstructured,
+	rule route.Rule) error {
+	namespace, name, found := strings.Cut(rule.Lease, "/")
+	if !found {
+		return nil // a scheduler without leader election: nobody can tell
+	}
+	l := w.leaders[rule.Scheduler]
+	if l == nil {
+		l = &leader{}
+		w.leaders[rule.Scheduler] = l
+	}
+	lease, err := w.kube.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
+	now := time.Now()
+	switch {
+	case apierrors.IsNotFound(err):
+		l.observe(nil, now)
+	case err != nil:
+		l.unknown(now)
+		return fmt.Errorf("read Lease/%s: %w", rule.Lease, err)
+	default:
+		l.observe(lease, now)
+	}
+	_, suspended := suspension.Since(o)
+	w.metrics.suspended.WithLabelValues(rule.Scheduler).Set(boolean(suspended))
+	switch {
+	case !suspended && l.lost(rule.Route.FailureAfterOrDefault(), now):
+		err = w.set(ctx, resource, o, func(o *unstructured.Unstructured) error { return suspension.Suspend(o, now) })
+		if err == nil {
+			w.say(o, rule, corev1.EventTypeWarning, "RouteSuspended",
+				"no replica of scheduler %s has led for %s: new pods are not routed to it", rule.Scheduler,
+				rule.Route.FailureAfterOrDefault())
+		}
+		return err
+	case suspended && l.recovered(w.Recovery, now):
+		delete(w.releasers, rule.Scheduler)
+		if err = w.set(ctx, resource, o, suspension.Resume); err == nil {
+			w.say(o, rule, corev1.EventTypeNormal, "RouteResumed", "scheduler %s has led for %s: new pods are routed to it",
+				rule.Scheduler, w.Recovery)
+		}
+		return err
+	case suspended && l.lost(rule.Route.FailureAfterOrDefault(), now) && rule.Route.OnFailure == v1alpha1.OnFailureRelease:
+		return w.release(ctx, rule.Scheduler)
+	}
+	return nil
+}
+
+// set changes a registration unless somebody else has changed it.
+func (w *watchdog) set(ctx context.Context, resource schema.GroupVersionResource, o *unstructured.Unstructured,
+	change func(*unstructured.Unstructured) error) error {
+	changed := o.DeepCopy()
+	if err := change(changed); err != nil {
+		return err
+	}
+	_, err := w.dynamic.Resource(resource).Update(ctx, changed, metav1.UpdateOptions{FieldManager: w.Component})
+	if err != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("change %s/%s: %w", o.GetKind(), o.GetName(), err)
+	}
+	return err
+}
+
+// say logs what happened to a route, and writes an event for the scheduler's Deployment.
+func (w *watchdog) say(o *unstructured.Unstructured, rule route.Rule, kind, reason, format string, args ...any) {
+	w.Log.Info(fmt.Sprintf(format, args...), zap.String("registration", o.GetKind()+"/"+o.GetName()))
+	w.events.Eventf(&corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: rule.Namespace,
+		Name: rule.Scheduler}, kind, reason, format, args...)
+}
+
+// release deletes some pods that wait for a scheduler.
+func (w *watchdog) release(ctx context.Context, scheduler string) error {
+	r := w.releasers[scheduler]
+	if r == nil {
+		r = &releaser{kube: w.kube, events: w.events, kept: map[types.UID]bool{}}
+		w.releasers[scheduler] = r
+	}
+	released, kept, err := r.release(ctx, scheduler)
+	w.metrics.released.WithLabelValues(scheduler).Add(float64(released))
+	if released < releasesPerLook { // otherwise there are more pods
+		w.metrics.kept.WithLabelValues(scheduler).Set(float64(kept))
+	}
+	return err
+}
+
+// metrics are the metrics of the watchdog, by scheduler.
+type metrics struct {
+	suspended, kept *prometheus.GaugeVec
+	released        *prometheus.CounterVec
+}
+
+func newMetrics(r prometheus.Registerer) (metrics, error) {
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"scheduler"})
+	}
+	m := metrics{
+		suspended: gauge("pmk_sched_route_suspended", "Whether the route to a scheduler is suspended: no replica leads."),
+		kept: gauge("pmk_sched_route_pods_kept",
+			"Pods that wait for a scheduler that is lost, and that no controller creates again."),
+		released: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pmk_sched_route_pods_released_total",
+			Help: "Pods that waited for a scheduler that was lost, and were deleted."}, []string{"scheduler"}),
+	}
+	if r == nil {
+		return m, nil
+	}
+	var failed []error
+	for _, c := range []prometheus.Collector{m.suspended, m.kept, m.released} {
+		failed = append(failed, r.Register(c))
+	}
+	return m, errors.Join(failed...)
+}
+
+func (m metrics) forget(scheduler string) {
+	m.suspended.DeleteLabelValues(scheduler)
+	m.kept.DeleteLabelValues(scheduler)
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

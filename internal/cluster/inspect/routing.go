@@ -1,0 +1,118 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+)
+
+// Routing describes what can make new pods use another scheduler than the default one.
+type Routing struct {
+	// PolicyAPI is the API in which the API server serves MutatingAdmissionPolicies, or empty.
+	PolicyAPI string `json:"policyAPI,omitempty"`
+	// WebhookNamespace is the namespace of pmk-sched's webhook, or empty if it is not installed.
+	WebhookNamespace string `json:"webhookNamespace,omitempty"`
+	// Others are webhooks of other products that set spec.schedulerName. It is nil if the caller may
+	// not list webhooks.
+	Others []Router `json:"others"`
+}
+
+// Router is a webhook that sets the scheduler of pods.
+type Router struct {
+	Product       string `json:"product"`
+	Configuration string `json:"configuration"`
+}
+
+// String returns the product and its webhook.
+func (r Router) String() string {
+	return fmt.Sprintf("%s (MutatingWebhookConfiguration/%s)", r.Product, r.Configuration)
+}
+
+// routers are products whose webhooks set spec.schedulerName, by a part of the name of the
+// configuration, Service or namespace: yunikorn-k8shim (pkg/admission), HAMi
+// (charts/hami/templates/scheduler/webhook.yaml), KAI-Scheduler (pkg/admission/webhook), Volcano
+// (pkg/webhooks/admission/pods/mutate) and Koordinator (pkg/webhook/pod/mutating).
+var routers = []struct{ part, product string }{
+	{"yunikorn", "Apache YuniKorn"}, {"hami", "HAMi"}, {"kai-", "KAI Scheduler"}, {"volcano", "Volcano"},
+	{"koord", "Koordinator"},
+}
+
+// routing finds out how pods can be routed to a scheduler, and what else routes them.
+func (d *detector) routing(ctx context.Context) {
+	found := &Routing{}
+	if api := d.rules.MutatingPolicyAPI; api != "" {
+		served, err := d.servesResource(ctx, api, "mutatingadmissionpolicies")
+		if err != nil {
+			d.warnUnread(err, "read the resources of "+api, "whether policies can route pods to a scheduler is unknown")
+			return
+		}
+		if served {
+			found.PolicyAPI = api
+		}
+	}
+	webhooks, err := d.apps.Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		LabelSelector: ownership.LabelName + "=" + ownership.Admission, Limit: 1})
+	switch {
+	case err != nil && found.PolicyAPI == "":
+		d.warnUnread(err, "list deployments", "whether the webhook of pmk-sched is installed is unknown")
+		return
+	case err == nil && len(webhooks.Items) > 0:
+		found.WebhookNamespace = webhooks.Items[0].Namespace
+	}
+	if found.Others, err = d.otherRouters(ctx); err != nil && !apierrors.IsForbidden(err) {
+		d.warnUnread(err, "list mutatingwebhookconfigurations", "which other webhooks set the scheduler of pods is unknown")
+	}
+	d.info.Routing = found
+}
+
+// otherRouters lists the webhooks of other products.
+func (d *detector) otherRouters(ctx context.Context) ([]Router, error) {
+	all := []Router{}
+	options := metav1.ListOptions{Limit: webhookPage}
+	for page, err := range kubeapi.Pages(ctx, d.admission.MutatingWebhookConfigurations().List, options) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			if product := routerOf(&page.Items[i]); product != "" {
+				all = append(all, Router{product, page.Items[i].Name})
+			}
+		}
+	}
+	return all, nil
+}
+
+// webhookPage is the number of webhook configurations that are read at once.
+const webhookPage = 100
+
+// routerOf returns the product whose webhook changes new pods and sets their scheduler, or "".
+func routerOf(c *admissionv1.MutatingWebhookConfiguration) string {
+	for _, hook := range c.Webhooks {
+		if !slices.ContainsFunc(hook.Rules, changesNewPods) {
+			continue
+		}
+		names := c.Name
+		if s := hook.ClientConfig.Service; s != nil {
+			names += " " + s.Namespace + " " + s.Name
+		}
+		for _, r := range routers {
+			if strings.Contains(names, r.part) {
+				return r.product
+			}
+		}
+	}
+	return ""
+}
+
+func changesNewPods(r admissionv1.RuleWithOperations) bool {
+	creates := slices.Contains(r.Operations, admissionv1.Create) || slices.Contains(r.Operations, admissionv1.OperationAll)
+	return creates && (slices.Contains(r.Resources, "pods") || slices.Contains(r.Resources, "*"))
+}
