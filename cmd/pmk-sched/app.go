@@ -47,7 +47,7 @@ func newProgram(u *ui, name string) *command.Program {
 			command.Group("",
 				command.CompletionCommand(u.UI, "commands, flags, presets, releases and the names of schedulers"),
 				command.VersionCommand(u.UI, "pmk-sched")),
-			[]*cli.Command{onNodeCommand(u), simulateCellCommand(u)},
+			[]*cli.Command{onNodeCommand(u), simulateCellCommand(u), admissionCommand(u)},
 		),
 	}
 	p := &command.Program{

@@ -3,11 +3,14 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
+	"github.com/pmk-sched/pmk-sched/internal/admission"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
@@ -33,13 +36,14 @@ func controllerRenderCommand(u *ui) *cli.Command {
 		UsageText: command.Examples(
 			"pmk-sched controller render --image registry.example.com/pmk-sched:v1 --to-file controller.yaml",
 			"pmk-sched controller render --image r.example.com/pmk-sched:v1 --allow-repository r.example.com",
+			"pmk-sched controller render --image r.example.com/pmk-sched:v1 --webhooks arbiter",
 		),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of an image with pmk-sched (required)"},
 			&cli.IntFlag{Name: "replicas", Usage: "`NUMBER` of replicas, of which one acts", Value: 1},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the API server, to work without a cluster",
 				DefaultText: "the API server's"},
-			controllerKeyFlag(), allowRepositoryFlag(),
+			controllerKeyFlag(), allowRepositoryFlag(), webhooksFlag("install"),
 			toFileFlag(), command.OutputFlag("to-file", "yaml", "json", "table"),
 		},
 		Action: func(c *cli.Context) (err error) {
@@ -52,6 +56,9 @@ func controllerRenderCommand(u *ui) *cli.Command {
 				return problem.Invalidf("", "invalid --replicas %d: must be at least 1", o.Replicas)
 			}
 			if o.Bounds, err = readBounds(c); err != nil {
+				return err
+			}
+			if o.Webhooks, err = readWebhooks(c); err != nil {
 				return err
 			}
 			if branch := c.String("branch"); branch != "" {
@@ -83,6 +90,23 @@ func controllerKeyFlag() cli.Flag {
 func allowRepositoryFlag() cli.Flag {
 	return &cli.StringSliceFlag{Name: "allow-repository", DefaultText: "all",
 		Usage: "deploy images only of `REPOSITORY` and those below it, such as r.example.com/team"}
+}
+
+// webhooksFlag returns the flag for webhooks; verb is what the command does with them.
+func webhooksFlag(verb string) cli.Flag {
+	return &cli.StringSliceFlag{Name: "webhooks", DefaultText: "none",
+		Usage: verb + " the admission webhook `NAME` (" + strings.Join(admission.Webhooks(), ", ") + ")"}
+}
+
+func readWebhooks(c *cli.Context) ([]string, error) {
+	all := c.StringSlice("webhooks")
+	for _, name := range all {
+		if !slices.Contains(admission.Webhooks(), name) {
+			return nil, problem.Invalidf("", "invalid --webhooks %q: must be %s", name,
+				strings.Join(admission.Webhooks(), " or "))
+		}
+	}
+	return all, nil
 }
 
 // readBounds returns the bounds on the images that a controller deploys.
@@ -123,7 +147,7 @@ func controllerRunCommand(u *ui) *cli.Command {
 			&cli.DurationFlag{Name: "interval", Usage: "read the versions of the API servers every `DURATION`",
 				Value: time.Minute},
 			&cli.IntFlag{Name: "workers", Usage: "deploy at most `NUMBER` schedulers at a time", Value: 4},
-			controllerKeyFlag(), allowRepositoryFlag(),
+			controllerKeyFlag(), allowRepositoryFlag(), webhooksFlag("keep the certificates of"),
 			timeoutFlag(defaultTimeout, "a scheduler"), stableForFlag(10 * time.Second),
 		},
 		Action: func(c *cli.Context) error {
@@ -132,11 +156,16 @@ func controllerRunCommand(u *ui) *cli.Command {
 			if u.Session.Bounds, err = readBounds(c); err != nil {
 				return err
 			}
+			webhooks, err := readWebhooks(c)
+			if err != nil {
+				return err
+			}
 			return controller.Run(c.Context, u.Session, controller.Options{
 				Namespace:      cmp.Or(u.Namespace, controller.DefaultNamespace),
 				MetricsAddress: c.String("metrics-address"), HealthAddress: c.String("health-address"),
 				LeaderElect: c.Bool("leader-elect"), Interval: c.Duration("interval"), Workers: c.Int("workers"),
 				Timeout: run.Timeout, StableFor: run.StableFor, Version: ownVersion(),
+				Webhooks: webhooks,
 			})
 		},
 	}

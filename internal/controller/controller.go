@@ -59,6 +59,8 @@ type Options struct {
 	Workers int
 	// Version of pmk-sched, recorded in a label.
 	Version string
+	// Webhooks that are installed with the controller, or none.
+	Webhooks []string
 }
 
 // leaseName is the name of the leader election's lease.
@@ -192,6 +194,11 @@ func (r *reconciler) setUp(mgr manager.Manager) error {
 	}
 	if err := mgr.Add(manager.RunnableFunc(r.pollServers)); err != nil {
 		return err
+	}
+	if len(r.o.Webhooks) > 0 {
+		if err := mgr.Add(manager.RunnableFunc(r.keepWebhooks)); err != nil {
+			return err
+		}
 	}
 	return r.watch(mgr, controller.Options{
 		MaxConcurrentReconciles: r.o.Workers,

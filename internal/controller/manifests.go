@@ -48,6 +48,8 @@ type ManifestOptions struct {
 	Release versions.Release
 	// Bounds on the images that the controller deploys.
 	Bounds session.Bounds
+	// Webhooks to install with the controller: see [admission.Webhooks].
+	Webhooks []string
 }
 
 // Install returns [Objects] with an image that the bounds allow: by digest, if a key must have
@@ -93,6 +95,9 @@ func Objects(o ManifestOptions) ([]*unstructured.Unstructured, error) {
 				RoleRef: roleRef("Role"), Subjects: subjects(o.Namespace)})
 	}
 	objects = append(objects, deployment(o, meta(o.Namespace)))
+	if len(o.Webhooks) > 0 {
+		objects = append(objects, webhookObjects(o)...)
+	}
 	for _, object := range objects {
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 		if err != nil {
@@ -214,6 +219,9 @@ func arguments(o ManifestOptions) []string {
 	}
 	for _, repository := range o.Bounds.Repositories {
 		list = append(list, "--allow-repository="+repository)
+	}
+	for _, webhook := range o.Webhooks {
+		list = append(list, "--webhooks="+webhook)
 	}
 	return list
 }

@@ -87,6 +87,49 @@ func TestEachNamespaceHasOneRoleWithItsRules(t *testing.T) {
 	}
 }
 
+// The controller may change only its own webhook configurations, and only if they are installed.
+func TestWebhooksAreInstalledOnRequest(t *testing.T) {
+	without, _ := objectsFor(t, ManifestOptions{Namespace: "ns", Image: "i:v1", Replicas: 1})
+	release, err := versions.Parse("v1.20.15")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Objects(ManifestOptions{Namespace: "ns", Image: "i:v1", Replicas: 1, Release: release,
+		Webhooks: []string{"arbiter"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, object := range all[1+len(without):] {
+		names = append(names, object.GetAPIVersion()+" "+object.GetKind()+" "+object.GetName())
+		if object.GetKind() == "ClusterRole" && object.GetName() == webhooksName {
+			for _, rule := range convert[rbacv1.ClusterRole](t, object).Rules {
+				if slices.Contains(rule.Verbs, "patch") && !slices.Equal(rule.ResourceNames, []string{"pmk-sched-arbiter"}) {
+					t.Errorf("rule %+v", rule)
+				}
+			}
+		}
+	}
+	want := []string{
+		"rbac.authorization.k8s.io/v1 ClusterRole pmk-sched-controller-webhooks",
+		"rbac.authorization.k8s.io/v1 ClusterRoleBinding pmk-sched-controller-webhooks",
+		"v1 ServiceAccount pmk-sched-admission",
+		"rbac.authorization.k8s.io/v1 ClusterRole pmk-sched-admission",
+		"rbac.authorization.k8s.io/v1 ClusterRoleBinding pmk-sched-admission",
+		"rbac.authorization.k8s.io/v1 Role pmk-sched-admission",
+		"rbac.authorization.k8s.io/v1 RoleBinding pmk-sched-admission",
+		"apps/v1 Deployment pmk-sched-admission", "policy/v1beta1 PodDisruptionBudget pmk-sched-admission",
+		"v1 Service pmk-sched-admission", "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration pmk-sched-arbiter",
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("got %q\nwant %q", names, want)
+	}
+	with, none := arguments(ManifestOptions{Webhooks: []string{"arbiter"}}), arguments(ManifestOptions{})
+	if !slices.Contains(with, "--webhooks=arbiter") || len(with) != len(none)+1 {
+		t.Errorf("arguments %q, without webhooks %q", with, none)
+	}
+}
+
 func TestDeploymentOfTheController(t *testing.T) {
 	for namespace, class := range map[string]string{
 		DefaultNamespace: "", metav1.NamespaceSystem: "system-cluster-critical",

@@ -81,7 +81,7 @@ func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 		Handler:           draining(stopping, o.identified(h)),
 		ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
 		MaxHeaderBytes: maxHeader, HTTP2: http2Limits(),
-		ConnState: boundConnections(newCrowd(maxConnections, maxConnectionsPerAddress)),
+		ConnState: BoundConnections(maxConnections, maxConnectionsPerAddress),
 		TLSConfig: config, ErrorLog: zap.NewStdLog(o.Log.WithOptions(zap.IncreaseLevel(zap.WarnLevel))),
 	}
 	ended := make(chan error, 1)
@@ -105,9 +105,11 @@ func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 	return o.stop(ctx, server, ended)
 }
 
-// boundConnections returns a function for http.Server.ConnState that closes connections beyond the
-// bounds of open. A connection is as old as its last request.
-func boundConnections(open *crowd) func(net.Conn, http.ConnState) {
+// BoundConnections returns a function for http.Server.ConnState that closes connections beyond a
+// total and a number for each client address: the oldest that has served no request, or the oldest.
+// A connection is as old as its last request.
+func BoundConnections(total, perAddress int) func(net.Conn, http.ConnState) {
+	open := newCrowd(total, perAddress)
 	return func(c net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:

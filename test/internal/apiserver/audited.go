@@ -12,8 +12,8 @@ import (
 )
 
 // StartAudited starts an API server that logs each request. It returns the path of the log in dir,
-// which [audit.Requests] reads.
-func StartAudited(ctx context.Context, dir string) (s *Server, log string, err error) {
+// which [audit.Requests] reads. args are more flags of kube-apiserver.
+func StartAudited(ctx context.Context, dir string, args ...string) (s *Server, log string, err error) {
 	binaries, err := FindBinaries(ctx)
 	if err != nil {
 		return nil, "", err
@@ -23,6 +23,6 @@ func StartAudited(ctx context.Context, dir string) (s *Server, log string, err e
 		return nil, "", fmt.Errorf("write audit policy: %w", err)
 	}
 	log = filepath.Join(dir, "audit.log")
-	s, err = Start(ctx, binaries, "--audit-policy-file="+policy, "--audit-log-path="+log)
+	s, err = Start(ctx, binaries, append(args, "--audit-policy-file="+policy, "--audit-log-path="+log)...)
 	return s, log, err
 }

@@ -24,6 +24,17 @@ import (
 // when the API server serves CustomSchedulers.
 func Install(t testing.TB, s *apiserver.Server, ns string) client.Client {
 	t.Helper()
+	release, err := inspect.ServerRelease(s.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return InstallWith(t, s, controller.ManifestOptions{Namespace: ns, Image: "localhost/pmk-sched:v1", Replicas: 1,
+		Release: release})
+}
+
+// InstallWith is Install with options.
+func InstallWith(t testing.TB, s *apiserver.Server, o controller.ManifestOptions) client.Client {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -35,12 +46,7 @@ func Install(t testing.TB, s *apiserver.Server, ns string) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	release, err := inspect.ServerRelease(s.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := controller.Objects(controller.ManifestOptions{Namespace: ns, Image: "localhost/pmk-sched:v1",
-		Replicas: 1, Release: release})
+	objects, err := controller.Objects(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +56,7 @@ func Install(t testing.TB, s *apiserver.Server, ns string) client.Client {
 		}
 	}
 	run.Eventually(t, "the CustomResourceDefinition is served", func(ctx context.Context) (bool, string) {
-		err := kube.List(ctx, &v1alpha1.CustomSchedulerList{}, client.InNamespace(ns))
+		err := kube.List(ctx, &v1alpha1.CustomSchedulerList{}, client.InNamespace(o.Namespace))
 		return err == nil, fmt.Sprint(err)
 	})
 	return kube
