@@ -36,14 +36,14 @@ func controllerRenderCommand(u *ui) *cli.Command {
 		UsageText: command.Examples(
 			"pmk-sched controller render --image registry.example.com/pmk-sched:v1 --to-file controller.yaml",
 			"pmk-sched controller render --image r.example.com/pmk-sched:v1 --allow-repository r.example.com",
-			"pmk-sched controller render --image r.example.com/pmk-sched:v1 --webhooks arbiter",
+			"pmk-sched controller render --image r.example.com/pmk-sched:v1 --admission arbiter",
 		),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of an image with pmk-sched (required)"},
 			&cli.IntFlag{Name: "replicas", Usage: "`NUMBER` of replicas, of which one acts", Value: 1},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the API server, to work without a cluster",
 				DefaultText: "the API server's"},
-			controllerKeyFlag(), allowRepositoryFlag(), webhooksFlag("install"),
+			controllerKeyFlag(), allowRepositoryFlag(), admissionFlag("install"),
 			toFileFlag(), command.OutputFlag("to-file", "yaml", "json", "table"),
 		},
 		Action: func(c *cli.Context) (err error) {
@@ -58,7 +58,7 @@ func controllerRenderCommand(u *ui) *cli.Command {
 			if o.Bounds, err = readBounds(c); err != nil {
 				return err
 			}
-			if o.Webhooks, err = readWebhooks(c); err != nil {
+			if o.Admission, err = readAdmission(c); err != nil {
 				return err
 			}
 			if branch := c.String("branch"); branch != "" {
@@ -92,18 +92,23 @@ func allowRepositoryFlag() cli.Flag {
 		Usage: "deploy images only of `REPOSITORY` and those below it, such as r.example.com/team"}
 }
 
-// webhooksFlag returns the flag for webhooks; verb is what the command does with them.
-func webhooksFlag(verb string) cli.Flag {
-	return &cli.StringSliceFlag{Name: "webhooks", DefaultText: "none",
-		Usage: verb + " the admission webhook `NAME` (" + strings.Join(admission.Webhooks(), ", ") + ")"}
+// admissionFlag returns the flag for admission control; verb is what the command does with its
+// parts.
+func admissionFlag(verb string) cli.Flag {
+	return &cli.StringFlag{Name: "admission", DefaultText: "none",
+		Usage: verb + " `PARTS` of admission control: " + strings.Join(admission.Parts(), ", ") + " or both"}
 }
 
-func readWebhooks(c *cli.Context) ([]string, error) {
-	all := c.StringSlice("webhooks")
-	for _, name := range all {
-		if !slices.Contains(admission.Webhooks(), name) {
-			return nil, problem.Invalidf("", "invalid --webhooks %q: must be %s", name,
-				strings.Join(admission.Webhooks(), " or "))
+func readAdmission(c *cli.Context) ([]string, error) {
+	value := c.String("admission")
+	if value == "" {
+		return nil, nil
+	}
+	all := strings.Split(value, ",")
+	for _, part := range all {
+		if !slices.Contains(admission.Parts(), part) {
+			return nil, problem.Invalidf("", "invalid --admission %q: must be %s", value,
+				strings.Join(admission.Parts(), ", ")+" or both")
 		}
 	}
 	return all, nil
@@ -147,7 +152,7 @@ func controllerRunCommand(u *ui) *cli.Command {
 			&cli.DurationFlag{Name: "interval", Usage: "read the versions of the API servers every `DURATION`",
 				Value: time.Minute},
 			&cli.IntFlag{Name: "workers", Usage: "deploy at most `NUMBER` schedulers at a time", Value: 4},
-			controllerKeyFlag(), allowRepositoryFlag(), webhooksFlag("keep the certificates of"),
+			controllerKeyFlag(), allowRepositoryFlag(), admissionFlag("serve"),
 			timeoutFlag(defaultTimeout, "a scheduler"), stableForFlag(10 * time.Second),
 		},
 		Action: func(c *cli.Context) error {
@@ -156,7 +161,7 @@ func controllerRunCommand(u *ui) *cli.Command {
 			if u.Session.Bounds, err = readBounds(c); err != nil {
 				return err
 			}
-			webhooks, err := readWebhooks(c)
+			parts, err := readAdmission(c)
 			if err != nil {
 				return err
 			}
@@ -165,7 +170,7 @@ func controllerRunCommand(u *ui) *cli.Command {
 				MetricsAddress: c.String("metrics-address"), HealthAddress: c.String("health-address"),
 				LeaderElect: c.Bool("leader-elect"), Interval: c.Duration("interval"), Workers: c.Int("workers"),
 				Timeout: run.Timeout, StableFor: run.StableFor, Version: ownVersion(),
-				Webhooks: webhooks,
+				Admission: parts,
 			})
 		},
 	}

@@ -2,6 +2,8 @@ package admission
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,6 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/admission/arbiter"
 	"github.com/pmk-sched/pmk-sched/internal/admission/authority"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Name is the name of the objects of the webhooks, ArbiterName the one of the arbiter's webhook
@@ -25,11 +28,16 @@ const (
 	ArbiterName = "pmk-sched-arbiter"
 )
 
-// Webhooks that Objects renders.
-const Arbiter = "arbiter"
+// The parts of admission control, each of which is installed on request.
+const (
+	// Route makes new pods use a scheduler. API servers that serve policies for it need no webhook.
+	Route = "route"
+	// Arbiter refuses bindings for which a node has no room left.
+	Arbiter = "arbiter"
+)
 
-// Webhooks returns the names of all webhooks.
-func Webhooks() []string { return []string{Arbiter} }
+// Parts returns the names of all parts.
+func Parts() []string { return []string{Route, Arbiter} }
 
 const (
 	replicas    = 2
@@ -49,13 +57,27 @@ type ObjectOptions struct {
 	Namespace string
 	// Program is the path of pmk-sched in Image.
 	Image, Program string
-	// PolicyAPI is the API of PodDisruptionBudgets.
-	PolicyAPI string
+	// Release is the API server's release.
+	Release versions.Release
+	// Parts to install.
+	Parts []string
+}
+
+func (o ObjectOptions) has(part string) bool { return slices.Contains(o.Parts, part) }
+
+// needsWebhooks reports whether a part needs them: policies of API servers route pods without.
+func (o ObjectOptions) needsWebhooks() bool {
+	byPolicy := o.Release.Rules().MutatingPolicyAPI == admissionregistrationv1.SchemeGroupVersion.String()
+	return o.has(Arbiter) || o.has(Route) && !byPolicy
 }
 
 // Objects returns the permissions, the Deployment, the Service and the configuration of the
-// webhooks. The controller creates their certificate authority and makes API servers trust it.
+// webhooks, if a part needs them. The controller creates their certificate authority and makes API
+// servers trust it. It also registers routes, each with its scheduler.
 func Objects(o ObjectOptions) []runtime.Object {
+	if !o.needsWebhooks() {
+		return nil
+	}
 	meta := func() metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: Name, Namespace: o.Namespace, Labels: ownLabels()}
 	}
@@ -65,9 +87,9 @@ func Objects(o ObjectOptions) []runtime.Object {
 	ref := func(kind string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: Name}
 	}
-	return []runtime.Object{
+	all := []runtime.Object{
 		&corev1.ServiceAccount{TypeMeta: typeOf("v1", "ServiceAccount"), ObjectMeta: meta()},
-		&rbacv1.ClusterRole{TypeMeta: typeOf(rbacVersion, "ClusterRole"), ObjectMeta: cluster, Rules: clusterRules()},
+		&rbacv1.ClusterRole{TypeMeta: typeOf(rbacVersion, "ClusterRole"), ObjectMeta: cluster, Rules: o.clusterRules()},
 		&rbacv1.ClusterRoleBinding{TypeMeta: typeOf(rbacVersion, "ClusterRoleBinding"), ObjectMeta: cluster,
 			RoleRef: ref("ClusterRole"), Subjects: account},
 		&rbacv1.Role{TypeMeta: typeOf(rbacVersion, "Role"), ObjectMeta: meta(), Rules: namespaceRules()},
@@ -78,14 +100,24 @@ func Objects(o ObjectOptions) []runtime.Object {
 		&corev1.Service{TypeMeta: typeOf("v1", "Service"), ObjectMeta: meta(), Spec: corev1.ServiceSpec{
 			Selector: ownLabels(), Ports: []corev1.ServicePort{
 				{Name: portName, Port: 443, TargetPort: intstr.FromString(portName)}}}},
-		arbiterWebhook(o.Namespace),
 	}
+	if o.has(Arbiter) {
+		all = append(all, arbiterWebhook(o.Namespace))
+	}
+	return all
 }
 
-// clusterRules are what the arbiter's ledger reads.
-func clusterRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes", "pods"},
-		Verbs: []string{"list", "watch"}}}
+// clusterRules are what the parts read: the arbiter's ledger, and the rules of routes.
+func (o ObjectOptions) clusterRules() (rules []rbacv1.PolicyRule) {
+	read := []string{"list", "watch"}
+	if o.has(Arbiter) {
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: read})
+	}
+	if o.has(Route) {
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{admissionregistrationv1.GroupName},
+			Resources: []string{"mutatingwebhookconfigurations"}, Verbs: read})
+	}
+	return rules
 }
 
 // namespaceRules are the permissions in the namespace of the webhooks. RBAC cannot restrict the
@@ -105,17 +137,36 @@ func namespaceRules() []rbacv1.PolicyRule {
 
 // Permissions returns all rules for the webhooks.
 func Permissions() [][]rbacv1.PolicyRule {
-	return [][]rbacv1.PolicyRule{clusterRules(), namespaceRules()}
+	return [][]rbacv1.PolicyRule{ObjectOptions{Parts: Parts()}.clusterRules(), namespaceRules()}
 }
 
-// TrustRules are the permissions of [authority.Authority.Trust].
-func TrustRules() []rbacv1.PolicyRule {
+// ControllerRules are the permissions in the cluster that the controller needs for the parts: those
+// of [authority.Authority.Trust] and of the package watchdog. With [Route] it also deploys
+// schedulers with a route, whose registrations have any name.
+func ControllerRules(o ObjectOptions) []rbacv1.PolicyRule {
 	const validating, mutating = "validatingwebhookconfigurations", "mutatingwebhookconfigurations"
 	group := []string{admissionregistrationv1.GroupName}
-	return []rbacv1.PolicyRule{
+	rules := []rbacv1.PolicyRule{
 		{APIGroups: group, Resources: []string{validating, mutating}, Verbs: []string{"list"}},
-		{APIGroups: group, Resources: []string{validating}, ResourceNames: []string{ArbiterName}, Verbs: []string{"patch"}},
 	}
+	if o.has(Arbiter) {
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: group, Resources: []string{validating},
+			ResourceNames: []string{ArbiterName}, Verbs: []string{"patch"}})
+	}
+	if !o.has(Route) {
+		return rules
+	}
+	read := func(group string, resources ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get"}}
+	}
+	return append(rules,
+		rbacv1.PolicyRule{APIGroups: group, Resources: []string{mutating, "mutatingadmissionpolicies",
+			"mutatingadmissionpolicybindings"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"}},
+		read("coordination.k8s.io", "leases"),
+		// Pods that wait for a lost scheduler are deleted if their controllers create them again.
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "delete"}},
+		read("apps", "replicasets", "statefulsets"), read("", "replicationcontrollers"), read("batch", "jobs"),
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
 }
 
 func typeOf(version, kind string) metav1.TypeMeta {
@@ -163,7 +214,8 @@ func excluded(namespace string) []string {
 // budget returns the PodDisruptionBudget.
 func budget(o ObjectOptions, meta metav1.ObjectMeta) runtime.Object {
 	one := intstr.FromInt32(1)
-	return &policyv1.PodDisruptionBudget{TypeMeta: typeOf(o.PolicyAPI, "PodDisruptionBudget"), ObjectMeta: meta,
+	return &policyv1.PodDisruptionBudget{TypeMeta: typeOf(o.Release.Rules().PolicyAPI, "PodDisruptionBudget"),
+		ObjectMeta: meta,
 		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one,
 			Selector: &metav1.LabelSelector{MatchLabels: ownLabels()}}}
 }
@@ -189,7 +241,8 @@ func deployment(o ObjectOptions, meta metav1.ObjectMeta) *appsv1.Deployment {
 		Name: "admission", Image: o.Image, SecurityContext: ownership.Confined(), Command: []string{o.Program},
 		Args: []string{"admission", "run", "--namespace=" + o.Namespace, "--node-root=none", "--log-format=json",
 			"--log-level=info", fmt.Sprintf("--listen=:%d", servingPort), fmt.Sprintf("--metrics-address=:%d", metricsPort),
-			"--pod=$(POD_NAME)", "--pod-ip=$(POD_IP)", fmt.Sprintf("--drain=%ds", drainSeconds)},
+			"--pod=$(POD_NAME)", "--pod-ip=$(POD_IP)", fmt.Sprintf("--drain=%ds", drainSeconds),
+			"--admission=" + strings.Join(o.Parts, ",")},
 		Env: []corev1.EnvVar{field("POD_NAME", "metadata.name"), field("POD_IP", "status.podIP"),
 			{Name: "GOMEMLIMIT", Value: "400MiB"}},
 		Ports: []corev1.ContainerPort{{Name: portName, ContainerPort: servingPort},

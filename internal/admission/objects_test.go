@@ -29,7 +29,8 @@ func TestTheArbiterFailsOpen(t *testing.T) {
 	for namespace, excludes := range map[string][]string{
 		"ns": {"kube-system", "ns"}, metav1.NamespaceSystem: {"kube-system"},
 	} {
-		c := find[*admissionregistrationv1.ValidatingWebhookConfiguration](t, ObjectOptions{Namespace: namespace})
+		c := find[*admissionregistrationv1.ValidatingWebhookConfiguration](t,
+			ObjectOptions{Namespace: namespace, Parts: []string{Arbiter}})
 		if c.Name != ArbiterName || c.Labels["app.kubernetes.io/managed-by"] != "pmk-sched" || len(c.Webhooks) != 1 {
 			t.Fatalf("%+v", c)
 		}
@@ -64,7 +65,8 @@ func TestTheArbiterFailsOpen(t *testing.T) {
 
 func TestTheReplicasOfTheWebhooks(t *testing.T) {
 	for namespace, class := range map[string]string{"ns": "", metav1.NamespaceSystem: "system-cluster-critical"} {
-		d := find[*appsv1.Deployment](t, ObjectOptions{Namespace: namespace, Image: "i:v1", Program: "/pmk-sched"})
+		d := find[*appsv1.Deployment](t, ObjectOptions{Namespace: namespace, Image: "i:v1", Program: "/pmk-sched",
+			Parts: []string{Arbiter}})
 		pod := d.Spec.Template.Spec
 		c := pod.Containers[0]
 		if *d.Spec.Replicas != 2 || pod.PriorityClassName != class || pod.SchedulerName != "default-scheduler" ||
@@ -73,7 +75,7 @@ func TestTheReplicasOfTheWebhooks(t *testing.T) {
 			!*c.SecurityContext.ReadOnlyRootFilesystem || !*pod.SecurityContext.RunAsNonRoot {
 			t.Errorf("%s: %+v", namespace, pod)
 		}
-		service := find[*corev1.Service](t, ObjectOptions{Namespace: namespace})
+		service := find[*corev1.Service](t, ObjectOptions{Namespace: namespace, Parts: []string{Arbiter}})
 		if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(d.Spec.Template.Labels)) ||
 			service.Spec.Ports[0].Port != 443 || service.Spec.Ports[0].TargetPort.StrVal != c.Ports[0].Name {
 			t.Errorf("%s: %+v", namespace, service.Spec)

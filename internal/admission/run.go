@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/admission/arbiter"
 	"github.com/pmk-sched/pmk-sched/internal/admission/authority"
+	"github.com/pmk-sched/pmk-sched/internal/admission/router"
 	"github.com/pmk-sched/pmk-sched/internal/admission/server"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -27,6 +29,8 @@ import (
 
 // Options are the options of Run.
 type Options struct {
+	// Parts to serve: see [Parts].
+	Parts []string
 	// Namespace of the webhooks, which they leave alone, and of their Secret and lease.
 	Namespace string
 	// Listen is the address of the webhooks, MetricsAddress the one of /metrics, /healthz and /readyz.
@@ -80,23 +84,37 @@ func Run(ctx context.Context, s *session.Session, o Options) error {
 		if err != nil {
 			return err
 		}
-		a, err := arbiter.New(arbiter.Options{Config: cfg, Namespace: o.Namespace, Pod: o.Pod,
-			Address: net.JoinHostPort(o.PodIP, port), Serving: serving, Log: s.Log, Metrics: registry})
-		if err != nil {
-			return err
+		handlers, check := map[string]server.Handler{}, func() error { return nil }
+		if slices.Contains(o.Parts, Route) {
+			r, err := router.New(starting, life, kube)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			handlers[Route] = r.Admit
+		}
+		if slices.Contains(o.Parts, Arbiter) {
+			a, err := arbiter.New(arbiter.Options{Config: cfg, Namespace: o.Namespace, Pod: o.Pod,
+				Address: net.JoinHostPort(o.PodIP, port), Serving: serving, Log: s.Log, Metrics: registry})
+			if err != nil {
+				return err
+			}
+			group.Go(func() error { return a.Run(life) })
+			handlers[arbiter.Path], check = a.Handle, a.Ready
 		}
 		group.Go(func() error {
 			serving.Run(life)
 			return nil
 		})
-		group.Go(func() error { return a.Run(life) })
 		stopped, cancelServer := context.WithCancel(ctx)
 		defer cancelServer()
 		defer context.AfterFunc(life, cancelServer)()
 		return server.Run(stopped, server.Options{
-			Listen: o.Listen, Certificates: serving, Handlers: map[string]server.Handler{arbiter.Path: a.Handle},
+			Listen: o.Listen, Certificates: serving, Handlers: handlers,
 			Log: s.Log, Metrics: registry, DrainTime: o.DrainTime,
-			OnListen: func(net.Addr) { ready.check.Store(new(a.Ready)) },
+			OnListen: func(net.Addr) { ready.check.Store(&check) },
 		})
 	})
 	return group.Wait()

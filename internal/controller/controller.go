@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,10 +29,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/admission"
+	"github.com/pmk-sched/pmk-sched/internal/admission/watchdog"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
@@ -59,8 +63,8 @@ type Options struct {
 	Workers int
 	// Version of pmk-sched, recorded in a label.
 	Version string
-	// Webhooks that are installed with the controller, or none.
-	Webhooks []string
+	// Admission are the parts of admission control that are installed, or none.
+	Admission []string
 }
 
 // leaseName is the name of the leader election's lease.
@@ -195,8 +199,16 @@ func (r *reconciler) setUp(mgr manager.Manager) error {
 	if err := mgr.Add(manager.RunnableFunc(r.pollServers)); err != nil {
 		return err
 	}
-	if len(r.o.Webhooks) > 0 {
+	if len(r.o.Admission) > 0 {
 		if err := mgr.Add(manager.RunnableFunc(r.keepWebhooks)); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(r.o.Admission, admission.Route) {
+		follow := func(ctx context.Context) error {
+			return watchdog.Run(ctx, watchdog.Options{Config: r.config, Component: Name, Log: r.log, Metrics: metrics.Registry})
+		}
+		if err := mgr.Add(manager.RunnableFunc(follow)); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -48,8 +49,8 @@ type ManifestOptions struct {
 	Release versions.Release
 	// Bounds on the images that the controller deploys.
 	Bounds session.Bounds
-	// Webhooks to install with the controller: see [admission.Webhooks].
-	Webhooks []string
+	// Admission are the parts of admission control to install: see [admission.Parts].
+	Admission []string
 }
 
 // Install returns [Objects] with an image that the bounds allow: by digest, if a key must have
@@ -95,8 +96,8 @@ func Objects(o ManifestOptions) ([]*unstructured.Unstructured, error) {
 				RoleRef: roleRef("Role"), Subjects: subjects(o.Namespace)})
 	}
 	objects = append(objects, deployment(o, meta(o.Namespace)))
-	if len(o.Webhooks) > 0 {
-		objects = append(objects, webhookObjects(o)...)
+	if len(o.Admission) > 0 {
+		objects = append(objects, admissionObjects(o)...)
 	}
 	for _, object := range objects {
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -220,8 +221,8 @@ func arguments(o ManifestOptions) []string {
 	for _, repository := range o.Bounds.Repositories {
 		list = append(list, "--allow-repository="+repository)
 	}
-	for _, webhook := range o.Webhooks {
-		list = append(list, "--webhooks="+webhook)
+	if len(o.Admission) > 0 {
+		list = append(list, "--admission="+strings.Join(o.Admission, ","))
 	}
 	return list
 }

@@ -95,14 +95,14 @@ func TestWebhooksAreInstalledOnRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := Objects(ManifestOptions{Namespace: "ns", Image: "i:v1", Replicas: 1, Release: release,
-		Webhooks: []string{"arbiter"}})
+		Admission: []string{"arbiter"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	for _, object := range all[1+len(without):] {
 		names = append(names, object.GetAPIVersion()+" "+object.GetKind()+" "+object.GetName())
-		if object.GetKind() == "ClusterRole" && object.GetName() == webhooksName {
+		if object.GetKind() == "ClusterRole" && object.GetName() == admissionName {
 			for _, rule := range convert[rbacv1.ClusterRole](t, object).Rules {
 				if slices.Contains(rule.Verbs, "patch") && !slices.Equal(rule.ResourceNames, []string{"pmk-sched-arbiter"}) {
 					t.Errorf("rule %+v", rule)
@@ -111,8 +111,8 @@ func TestWebhooksAreInstalledOnRequest(t *testing.T) {
 		}
 	}
 	want := []string{
-		"rbac.authorization.k8s.io/v1 ClusterRole pmk-sched-controller-webhooks",
-		"rbac.authorization.k8s.io/v1 ClusterRoleBinding pmk-sched-controller-webhooks",
+		"rbac.authorization.k8s.io/v1 ClusterRole pmk-sched-controller-admission",
+		"rbac.authorization.k8s.io/v1 ClusterRoleBinding pmk-sched-controller-admission",
 		"v1 ServiceAccount pmk-sched-admission",
 		"rbac.authorization.k8s.io/v1 ClusterRole pmk-sched-admission",
 		"rbac.authorization.k8s.io/v1 ClusterRoleBinding pmk-sched-admission",
@@ -124,8 +124,8 @@ func TestWebhooksAreInstalledOnRequest(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q\nwant %q", names, want)
 	}
-	with, none := arguments(ManifestOptions{Webhooks: []string{"arbiter"}}), arguments(ManifestOptions{})
-	if !slices.Contains(with, "--webhooks=arbiter") || len(with) != len(none)+1 {
+	with, none := arguments(ManifestOptions{Admission: []string{"arbiter"}}), arguments(ManifestOptions{})
+	if !slices.Contains(with, "--admission=arbiter") || len(with) != len(none)+1 {
 		t.Errorf("arguments %q, without webhooks %q", with, none)
 	}
 }

@@ -18,23 +18,25 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 )
 
-// webhooksName is the name of the controller's permissions for webhooks.
-const webhooksName = Name + "-webhooks"
+// admissionName is the name of the controller's permissions for admission control.
+const admissionName = Name + "-admission"
 
 // webhooksInterval is the time between two reads of the webhook configurations.
 const webhooksInterval = 5 * time.Second
 
-// webhookObjects returns the objects of the webhooks, and the permissions of the controller for
-// them.
-func webhookObjects(o ManifestOptions) []runtime.Object {
-	meta := metav1.ObjectMeta{Name: webhooksName, Labels: selector()}
+// admissionObjects returns the objects of admission control, and the permissions of the controller
+// for it.
+func admissionObjects(o ManifestOptions) []runtime.Object {
+	meta := metav1.ObjectMeta{Name: admissionName, Labels: selector()}
+	options := admission.ObjectOptions{Namespace: o.Namespace, Image: o.Image, Program: image.SelfPath,
+		Release: o.Release, Parts: o.Admission}
 	return append([]runtime.Object{
-		&rbacv1.ClusterRole{TypeMeta: typeOf(rbacVersion, "ClusterRole"), ObjectMeta: meta, Rules: admission.TrustRules()},
+		&rbacv1.ClusterRole{TypeMeta: typeOf(rbacVersion, "ClusterRole"), ObjectMeta: meta,
+			Rules: admission.ControllerRules(options)},
 		&rbacv1.ClusterRoleBinding{TypeMeta: typeOf(rbacVersion, "ClusterRoleBinding"), ObjectMeta: meta,
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: webhooksName},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: admissionName},
 			Subjects: subjects(o.Namespace)},
-	}, admission.Objects(admission.ObjectOptions{Namespace: o.Namespace, Image: o.Image, Program: image.SelfPath,
-		PolicyAPI: o.Release.Rules().PolicyAPI})...)
+	}, admission.Objects(options)...)
 }
 
 // keepWebhooks creates the certificate authority of the webhooks, and makes the API server trust

@@ -44,7 +44,7 @@ func (p *planner) chooseRoute() error {
 		made.WebhookNamespace = p.Cluster.Routing.WebhookNamespace
 	}
 	if made.PolicyAPI == "" && made.WebhookNamespace == "" {
-		return problem.Invalidf("install it with `pmk-sched controller render --webhooks route | kubectl apply -f -`",
+		return problem.Invalidf("install it with `pmk-sched controller render --image IMAGE --admission route | kubectl apply -f -`",
 			"route pods to scheduler %s: the API server (%s) serves no MutatingAdmissionPolicies, and the webhook of pmk-sched "+
 				"is not installed", p.plan.Name, made.Release)
 	}

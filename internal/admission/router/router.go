@@ -27,14 +27,14 @@ type Router struct {
 	registrations listers.MutatingWebhookConfigurationLister
 }
 
-// New returns a router that follows the registrations in the cluster until ctx ends. It returns
-// when it knows those that exist, or ctx's error.
-func New(ctx context.Context, kube kubernetes.Interface) (*Router, error) {
+// New returns a router that follows the registrations in the cluster until life ends. It returns
+// when it knows those that exist, or the error of ctx.
+func New(ctx, life context.Context, kube kubernetes.Interface) (*Router, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(
 		func(o *metav1.ListOptions) { o.LabelSelector = ownership.LabelManagedBy + "=" + ownership.Manager }))
 	informer := factory.Admissionregistration().V1().MutatingWebhookConfigurations()
 	synced := informer.Informer().HasSynced
-	factory.Start(ctx.Done())
+	factory.Start(life.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), synced) {
 		return nil, fmt.Errorf("read the registrations of routes: %w", ctx.Err())
 	}

@@ -46,10 +46,14 @@ func (l *leader) unknown(now time.Time) { *l = leader{renewed: now} }
 
 // stateOf returns what changes when a lease is renewed, or "" if no one holds it.
 func stateOf(lease *coordinationv1.Lease) string {
-	if lease == nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil {
+	if lease == nil || lease.Spec.RenewTime == nil {
 		return ""
 	}
-	return *lease.Spec.HolderIdentity + " " + lease.Spec.RenewTime.UTC().Format(time.RFC3339Nano)
+	holder := lease.Spec.HolderIdentity
+	if holder == nil || *holder == "" {
+		return ""
+	}
+	return *holder + " " + lease.Spec.RenewTime.UTC().Format(time.RFC3339Nano)
 }
 
 // lost reports whether no replica has led for a time.

@@ -70,7 +70,7 @@ func serve(t testing.TB, cfg *rest.Config, path string) registrationv1.WebhookCl
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := router.New(t.Context(), kube)
+	r, err := router.New(t.Context(), t.Context(), kube)
 	if err != nil {
 		t.Fatal(err)
 	}

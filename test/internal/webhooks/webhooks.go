@@ -46,7 +46,7 @@ type Installed struct {
 	replicas  []*Replica
 }
 
-// Install installs the objects that `controller render --webhooks arbiter` prints. Trust and
+// Install installs the objects that `controller render --admission route,arbiter` prints. Trust and
 // replicas are missing.
 func Install(t testing.TB, s *apiserver.Server) *Installed {
 	t.Helper()
@@ -55,7 +55,7 @@ func Install(t testing.TB, s *apiserver.Server) *Installed {
 		t.Fatal(err)
 	}
 	controllers.InstallWith(t, s, controller.ManifestOptions{Namespace: controller.DefaultNamespace,
-		Image: "localhost/pmk-sched:v1", Replicas: 1, Release: release, Webhooks: admission.Webhooks()})
+		Image: "localhost/pmk-sched:v1", Replicas: 1, Release: release, Admission: admission.Parts()})
 	return &Installed{server: s, kube: s.Client(t), namespace: controller.DefaultNamespace, address: ownAddress(t)}
 }
 
@@ -123,7 +123,7 @@ func (w *Installed) Start(t testing.TB) *Replica {
 	r.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), run.Program(t), "admission", "run",
 		"--kubeconfig", kubeconfig, "--namespace", w.namespace, "--node-root=none", "--log-level=info", "--listen",
 		net.JoinHostPort(w.address, strconv.Itoa(r.port)), "--metrics-address", r.status, "--pod", r.Name, "--pod-ip",
-		w.address, "--drain=100ms")
+		w.address, "--drain=100ms", "--admission=route,arbiter")
 	r.cmd.Stdout, r.cmd.Stderr = r.Output, r.Output
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
