@@ -57,6 +57,9 @@ func explainTable(r *explain.Report) string {
 	case explain.Missing:
 		state = "does not exist"
 	}
+	if r.Routed {
+		state += ", routed to scheduler " + r.Scheduler
+	}
 	p.Line("pod %s/%s %s: %s\n", r.Namespace, r.Pod, state, oneLine(r.Summary))
 	p.Row("NODES", "CAUSE", "BY", "REASON")
 	var fixes []string

@@ -168,6 +168,7 @@ func details(w *health.Workload) string {
 		fact("waiting", fmt.Sprintf("%s, the oldest, %s, since %s; %d of them not reported on by the scheduler",
 			plural.Count(p.Pods, "pod"), p.Oldest, instant(p.Since), p.Ignored))
 	}
+	fact("route", routeText(w.Route))
 	fact("scheduling", schedulingText(w.Scheduling))
 	fact("extenders", strings.Join(w.Calls, ", "))
 	if s := w.Service; s != nil && s.Exists {
@@ -177,6 +178,18 @@ func details(w *health.Workload) string {
 		fact("event", instant(e.Time)+" "+e.Object+" "+e.Reason+": "+oneLine(e.Message))
 	}
 	return b.String()
+}
+
+// routeText returns how many pods got the scheduler by its route.
+func routeText(r *health.Route) string {
+	if r == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s routed: %d bound, %d waiting", plural.Count(r.Bound+r.Waiting, "pod"), r.Bound, r.Waiting)
+	if r.Suspended {
+		text += ", suspended since " + instant(r.SuspendedSince)
+	}
+	return text
 }
 
 func replicaText(r health.Replica) string {

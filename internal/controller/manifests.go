@@ -27,7 +27,7 @@ import (
 // Name is the name of the controller's objects. DefaultNamespace is their namespace, which has none
 // of the cluster's Secrets: the controller reads and changes all Secrets in a namespace.
 const (
-	Name             = "pmk-sched-controller"
+	Name             = ownership.Controller
 	DefaultNamespace = "pmk-sched-system"
 )
 

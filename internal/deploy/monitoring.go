@@ -23,7 +23,7 @@ func RenderMonitoring(plan *Plan) (text []byte, warnings []string, err error) {
 	objects, err := render.Monitoring(render.Monitored{
 		Name: plan.Name, Namespace: plan.Namespace, Release: plan.Release,
 		PodLabels: s.SelectorLabels(), PortName: manifest.PortName,
-		Certificate: s.Credentials.Mode != CredentialsServiceAccount,
+		Certificate: s.Credentials.Mode != CredentialsServiceAccount, Route: s.Route != nil,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -79,7 +79,7 @@ func (c *Client) waitGone(ctx context.Context, live *unstructured.Unstructured) 
 	watch := &controllerWatch{client: c}
 	var last *unstructured.Unstructured
 	err := wait.PollUntilContextCancel(ctx, gonePollInterval, true, func(ctx context.Context) (bool, error) {
-		now, err := c.get(ctx, live)
+		now, err := c.Live(ctx, live)
 		if err != nil {
 			return false, err
 		}

@@ -39,7 +39,7 @@ func (c *Client) Delete(ctx context.Context, objs []*unstructured.Unstructured) 
 
 func (c *Client) deleteOne(ctx context.Context, obj *unstructured.Unstructured) (Change, error) {
 	change := Change{Object: nameOf(obj)}
-	live, err := c.get(ctx, obj)
+	live, err := c.Live(ctx, obj)
 	if err != nil {
 		return change, err
 	}

@@ -45,11 +45,11 @@ var ownedKinds = []schema.GroupVersionKind{
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 	{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
 	{Group: "policy", Version: "v1beta1", Kind: "PodDisruptionBudget"}, // before 1.21
-	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
-	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicy"},
-	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicyBinding"},
-	{Group: "admissionregistration.k8s.io", Version: "v1beta1", Kind: "MutatingAdmissionPolicy"}, // before 1.36
-	{Group: "admissionregistration.k8s.io", Version: "v1beta1", Kind: "MutatingAdmissionPolicyBinding"},
+	{Group: admissionGroup, Version: "v1", Kind: "MutatingWebhookConfiguration"},
+	{Group: admissionGroup, Version: "v1", Kind: "MutatingAdmissionPolicy"},
+	{Group: admissionGroup, Version: "v1", Kind: "MutatingAdmissionPolicyBinding"},
+	{Group: admissionGroup, Version: "v1beta1", Kind: "MutatingAdmissionPolicy"}, // before 1.36
+	{Group: admissionGroup, Version: "v1beta1", Kind: "MutatingAdmissionPolicyBinding"},
 }
 
 // Owned lists all objects with the labels for the scheduler name, in apply order: in all namespaces
@@ -148,7 +148,7 @@ func (c *Client) listKind(ctx context.Context, gvk schema.GroupVersionKind, of c
 	if !errors.As(err, &forbidden) {
 		return found, err
 	}
-	if gvk.Group == "admissionregistration.k8s.io" {
+	if gvk.Group == admissionGroup {
 		return nil, nil // who may not list registrations has registered none
 	}
 	if mapping, mapErr := c.api.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); mapErr != nil ||

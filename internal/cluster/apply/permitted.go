@@ -88,6 +88,12 @@ func (p *permitted) check(obj *unstructured.Unstructured) error {
 		return strictly(obj, checkService)
 	case "Deployment":
 		return strictly(obj, p.checkDeployment)
+	case "MutatingWebhookConfiguration":
+		return strictly(obj, checkWebhook)
+	case "MutatingAdmissionPolicy":
+		return strictly(obj, p.checkPolicy)
+	case "MutatingAdmissionPolicyBinding":
+		return strictly(obj, p.checkPolicyBinding)
 	}
 	return nil
 }
@@ -104,6 +110,9 @@ func strictly[T any](obj *unstructured.Unstructured, check func(*T) error) error
 // ownName reports whether obj's name is derived from the scheduler's name.
 func (p *permitted) ownName(obj *unstructured.Unstructured) bool {
 	name := obj.GetName()
+	if obj.GroupVersionKind().Group == admissionGroup {
+		return name == ownership.RouteName(p.name)
+	}
 	if obj.GetKind() == "ConfigMap" {
 		name = strings.TrimPrefix(name, kubeconfigPrefix)
 	}
@@ -115,7 +124,8 @@ func (p *permitted) ownName(obj *unstructured.Unstructured) bool {
 // configuration is in kube-system.
 func (p *permitted) ownNamespace(obj *unstructured.Unstructured) bool {
 	switch obj.GetKind() {
-	case "ClusterRole", "ClusterRoleBinding":
+	case "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "MutatingAdmissionPolicy",
+		"MutatingAdmissionPolicyBinding":
 		return obj.GetNamespace() == ""
 	case "Role":
 		return obj.GetNamespace() == p.namespace || obj.GetName() == p.name+"-lease"

@@ -86,6 +86,19 @@ func objectsOf(t *testing.T, text string) []*unstructured.Unstructured {
 	return objs
 }
 
+const (
+	registration = "\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: Mutating"
+	newPods      = `{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}`
+	routeMeta    = "metadata: {name: pmk-sched-route-my}\n"
+	routeWebhook = registration + "WebhookConfiguration\n" + routeMeta + "webhooks: [{name: my.route.pmk-sched.io, " +
+		"clientConfig: {service: {name: pmk-sched-admission, namespace: ns}}, failurePolicy: Ignore, rules: [" + newPods + "]}]"
+	routePolicy = registration + "AdmissionPolicy\n" + routeMeta + "spec: {failurePolicy: Ignore, matchConstraints: " +
+		"{resourceRules: [" + newPods + `]}, mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: ` +
+		`'Object{metadata: Object.metadata{annotations: {"pmk-sched.io/route": "my"}}, ` +
+		`spec: Object.spec{schedulerName: "my"}}'}}]}` + registration + "AdmissionPolicyBinding\n" + routeMeta +
+		"spec: {policyName: pmk-sched-route-my}"
+)
+
 // Users who may write Secrets in the namespace can write a revision.
 func TestObjectsThatPmkSchedDoesNotRenderAreRefused(t *testing.T) {
 	const rbac = "\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: "
@@ -119,9 +132,20 @@ subjects: [{kind: S`, `ClusterRoleBinding/my-as-kube-scheduler binds ClusterRole
 			`grants permissions to Group "system:masters"`},
 		"another kind": {"", "\n---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: my, namespace: ns}",
 			"is of a kind that no scheduler has: apps/v1, Kind=DaemonSet"},
-		"a webhook": {"", "\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\n" +
-			"metadata: {name: my}", "is of a kind that no scheduler has"},
-		"a namespace": {"", "\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: my}", "is of a kind that no scheduler has"},
+		"a webhook of another name": {"", registration + "WebhookConfiguration\nmetadata: {name: my}",
+			"does not have a name of an object of my"},
+		"the route's webhook": {"", routeWebhook, ""},
+		"a webhook elsewhere": {"", strings.Replace(routeWebhook, "service: {name: pmk-sched-admission, namespace: ns}",
+			"url: 'https://e'", 1), "something else"},
+		"another Service":             {"", strings.Replace(routeWebhook, "pmk-sched-admission", "other", 1), "something else"},
+		"a webhook for Secrets":       {"", strings.Replace(routeWebhook, "[pods]", "[secrets]", 1), "something else"},
+		"a webhook that fails closed": {"", strings.Replace(routeWebhook, "Ignore", "Fail", 1), "something else"},
+		"the route's policy":          {"", routePolicy, ""},
+		"another change": {"", strings.Replace(routePolicy, "schedulerName: ", "hostNetwork: true, schedulerName: ", 1),
+			"something else"},
+		"a policy for Secrets":    {"", strings.Replace(routePolicy, "[pods]", "[secrets]", 1), "something else"},
+		"another policy is bound": {"", strings.Replace(routePolicy, "policyName: ", "policyName: other-", 1), `binds "other-`},
+		"a namespace":             {"", "\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: my}", "is of a kind that no scheduler has"},
 		"another name": {"", "\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: default, namespace: ns}",
 			"does not have a name of an object of my"},
 		"another namespace": {"", "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: my, namespace: b}",

@@ -98,7 +98,7 @@ func inOrder(objs []*unstructured.Unstructured) []*unstructured.Unstructured {
 func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured, before []step,
 	manager string) (step, error) {
 	s := step{wanted: wanted, change: Change{Object: nameOf(wanted)}}
-	live, err := c.get(ctx, wanted)
+	live, err := c.Live(ctx, wanted)
 	if err != nil {
 		return s, err
 	}
@@ -160,9 +160,9 @@ func actionFor(wanted, live *unstructured.Unstructured, entry *ssa.ChangeSetEntr
 	return Recreated, "a field that differs is immutable", nil
 }
 
-// get returns the live object, or nil if it does not exist. That includes kinds that the cluster
+// Live returns the live object, or nil if it does not exist. That includes kinds that the cluster
 // does not serve; applying reports them.
-func (c *Client) get(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c *Client) Live(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(obj.GroupVersionKind())
 	err := c.api.Get(ctx, client.ObjectKeyFromObject(obj), live)

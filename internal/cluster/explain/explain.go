@@ -12,6 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/plural"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
@@ -75,8 +76,10 @@ type Report struct {
 	// State is one of Pending, Bound and Missing.
 	State     string `json:"state"`
 	Scheduler string `json:"scheduler,omitempty"`
-	Priority  int32  `json:"priority"`
-	Node      string `json:"node,omitempty"`
+	// Routed is set if the pod did not name the scheduler itself: a route gave it.
+	Routed   bool   `json:"routed,omitempty"`
+	Priority int32  `json:"priority"`
+	Node     string `json:"node,omitempty"`
 	// Seconds is the pod's age.
 	Seconds int64 `json:"seconds"`
 	// Nodes is the number of nodes in the cluster.
@@ -121,6 +124,7 @@ func Pod(in Input) *Report {
 
 func (r *Report) describe(in Input) {
 	r.Scheduler, r.Seconds = schedulerOf(in.Pod), int64(in.age()/time.Second)
+	r.Routed = in.Pod.Annotations[ownership.AnnotationRoute] == r.Scheduler
 	if in.Pod.Spec.Priority != nil {
 		r.Priority = *in.Pod.Spec.Priority
 	}

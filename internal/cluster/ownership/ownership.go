@@ -3,6 +3,8 @@
 // common.
 package ownership
 
+import "fmt"
+
 // Label and annotation keys. The keys app.kubernetes.io/… are Kubernetes' recommended labels.
 const (
 	// LabelManagedBy is [Manager] on every object that pmk-sched creates.
@@ -19,6 +21,8 @@ const (
 	LabelRelease = "pmk-sched.io/release"
 	// LabelRevision is a revision's number.
 	LabelRevision = "pmk-sched.io/revision"
+	// AnnotationRoute on a pod is the scheduler that a route gave it.
+	AnnotationRoute = "pmk-sched.io/route"
 	// AnnotationReplacement identifies a replacement of the default scheduler, on its static pod.
 	AnnotationReplacement = "pmk-sched.io/replacement"
 )
@@ -31,6 +35,8 @@ const (
 	Scheduler = "kube-scheduler"
 	// Extender is the value of [LabelName] on an extender's objects.
 	Extender = "pmk-extender"
+	// Controller is the value of [LabelName] on the objects of `pmk-sched controller`.
+	Controller = "pmk-sched-controller"
 	// Admission is the value of [LabelName] on the objects of pmk-sched's webhooks.
 	Admission = "pmk-sched-admission"
 	// ComponentVerify is the value of [LabelComponent] on the namespaces that a verification creates
@@ -57,6 +63,15 @@ const Installed = LabelManagedBy + " in (" + Manager + "," + Helm + ")," + Label
 // kube-schedulers too.
 func IsInstalled(labels map[string]string) bool {
 	return labels[LabelManagedBy] == Manager || labels[LabelManagedBy] == Helm && labels[LabelRelease] != ""
+}
+
+// RouteName returns the name of the objects that register the route of a scheduler.
+func RouteName(scheduler string) string { return "pmk-sched-route-" + scheduler }
+
+// RouteExpression returns the CEL expression with which the policy of a route changes a pod.
+func RouteExpression(scheduler string) string {
+	return fmt.Sprintf("Object{metadata: Object.metadata{annotations: {%q: %q}}, spec: Object.spec{schedulerName: %q}}",
+		AnnotationRoute, scheduler, scheduler)
 }
 
 // Labels returns the object labels for the scheduler or extender with that name.

@@ -45,6 +45,11 @@ const (
 	// Pods that do not fit are not a finding.
 	PodsIgnored Code = "pods-ignored"
 
+	// RouteSuspended: no replica led, and new pods do not get the scheduler until one does again.
+	RouteSuspended Code = "route-suspended"
+	// RouteUnguarded: no controller ends the route if no replica leads, so that its pods would wait.
+	RouteUnguarded Code = "route-unguarded"
+
 	// CertificateExpiring: a certificate expires within 30 days.
 	CertificateExpiring Code = "certificate-expiring"
 	// CertificateExpired: a certificate has expired.

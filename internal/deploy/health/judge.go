@@ -27,8 +27,8 @@ const (
 
 // Findings returns a workload's problems at a time, in a fixed order.
 func (w *Workload) Findings(now time.Time) []Finding {
-	return slices.Concat(w.changed(), w.replicas(), w.leadership(now), w.pods(now), w.certificate(now), w.skew(),
-		w.extenders())
+	return slices.Concat(w.changed(), w.replicas(), w.leadership(now), w.pods(now), w.routing(), w.certificate(now),
+		w.skew(), w.extenders())
 }
 
 func (w *Workload) finding(code Code, hint, format string, args ...any) Finding {
@@ -169,6 +169,25 @@ func (w *Workload) pods(now time.Time) []Finding {
 		"see `pmk-sched logs --name "+w.Name+"`, and `pmk-sched verify --name "+w.Name+"`",
 		"the scheduler has not reported on %s that name it; the oldest, %s, waits since %s", plural.Count(p.Ignored,
 			"pod"), p.OldestIgnored, stamp(p.IgnoredSince))}
+}
+
+// routing judges the route.
+func (w *Workload) routing() (found []Finding) {
+	r := w.Route
+	if r == nil {
+		return nil
+	}
+	if r.Suspended {
+		found = append(found, w.finding(RouteSuspended,
+			"it is resumed when a replica has led for a minute; the other findings say why none does",
+			"new pods are not routed to the scheduler since %s: no replica led", stamp(r.SuspendedSince)))
+	}
+	if r.Unguarded {
+		found = append(found, w.finding(RouteUnguarded,
+			"install the controller with `pmk-sched controller render --image IMAGE --admission route`",
+			"nothing ends the route if no replica leads: routed pods would wait"))
+	}
+	return found
 }
 
 // certificate judges the certificate that expires first.

@@ -139,6 +139,12 @@ func TestEachFindingHasItsCause(t *testing.T) {
 		}, PodsIgnored, "the oldest, a/p, waits since 2026-03-01T11:59:00Z"},
 		{"a pod that was just created", healthy, func(w *Workload) { w.Waiting.Add("a/p", ago(time.Second), false) }, "", ""},
 		{"a pod that does not fit", healthy, func(w *Workload) { w.Waiting.Add("a/p", ago(time.Hour), true) }, "", ""},
+		{"a route", healthy, func(w *Workload) { w.Route = &Route{Bound: 3, Waiting: 1} }, "", ""},
+		{"a suspended route", healthy, func(w *Workload) {
+			w.Route = &Route{Suspended: true, SuspendedSince: ago(time.Minute)}
+		}, RouteSuspended, "new pods are not routed to the scheduler since 2026-03-01T11:59:00Z: no replica led"},
+		{"a route that nothing ends", healthy, func(w *Workload) { w.Route = &Route{Unguarded: true} }, RouteUnguarded,
+			"nothing ends the route if no replica leads: routed pods would wait"},
 
 		{"certificate near its end", healthy, func(w *Workload) { w.Certificate.Expires = now.AddDate(0, 0, 20) },
 			CertificateExpiring, "the certificate in Secret/n/s-credentials expires in 20 days, on 2026-03-21"},

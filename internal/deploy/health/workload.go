@@ -49,6 +49,8 @@ type Workload struct {
 	DependsOn  string      `json:"dependsOn,omitempty"`
 	Waiting    *Waiting    `json:"waiting,omitempty"`
 	Scheduling *Scheduling `json:"scheduling,omitempty"`
+	// Route is nil if the scheduler has none.
+	Route *Route `json:"route,omitempty"`
 	// Calls are the extenders that pmk-sched deployed and that the scheduler calls. Missing are the
 	// extenders that are not deployed.
 	Calls   []string `json:"calls,omitempty"`
@@ -135,6 +137,19 @@ type Waiting struct {
 	Ignored       int       `json:"ignored"`
 	OldestIgnored string    `json:"oldestIgnored,omitempty"`
 	IgnoredSince  time.Time `json:"ignoredSince,omitzero"`
+}
+
+// Route is the state of a scheduler's route.
+type Route struct {
+	// Bound and Waiting are the numbers of pods that got the scheduler by the route, with a node and
+	// without one.
+	Bound   int `json:"bound"`
+	Waiting int `json:"waiting"`
+	// Suspended is set while new pods do not get the scheduler, because no replica led.
+	Suspended      bool      `json:"suspended,omitempty"`
+	SuspendedSince time.Time `json:"suspendedSince,omitzero"`
+	// Unguarded is set if no controller ends the route when no replica leads.
+	Unguarded bool `json:"unguarded,omitempty"`
 }
 
 // Add counts a pod that is not bound, created at a time; tried reports whether a scheduler has

@@ -12,8 +12,8 @@ type alert struct {
 	pending              string // how long the expression must hold until the alert fires
 	expression           string
 	summary, description string
-	// certificate is set if the alert is about client certificates.
-	certificate bool
+	// certificate is set if the alert is about client certificates, and route if it is about a route.
+	certificate, route bool
 }
 
 // alerts do not depend on which replica leads.
@@ -26,6 +26,20 @@ func (m monitored) alerts() []alert {
 			description: fmt.Sprintf(
 				"`pmk-sched -n %s logs --name %s` shows why; a target that Prometheus cannot scrape looks the same.", m.Namespace,
 				m.Name),
+		},
+		{
+			name: "SchedulerRouteSuspended", severity: "critical", pending: "0s", route: true,
+			expression: fmt.Sprintf("max(pmk_sched_route_suspended{scheduler=%q}) == 1", m.Name),
+			summary:    "New pods are not routed to scheduler " + m.Name + ": no replica of it led.",
+			description: fmt.Sprintf("`pmk-sched -n %s status %s` shows why; the route is resumed when one has led for a minute.",
+				m.Namespace, m.Name),
+		},
+		{
+			name: "SchedulerRouteUnguarded", severity: "warning", pending: "15m", route: true,
+			expression: fmt.Sprintf("absent(pmk_sched_route_suspended{scheduler=%q})", m.Name),
+			summary:    "Nothing ends the route to scheduler " + m.Name + " if no replica of it leads: its pods would wait.",
+			description: "`pmk-sched controller render --image IMAGE --admission route` installs the controller that does; its " +
+				"port 8080 has to be scraped.",
 		},
 		{
 			name: "SchedulerPendingPodsGrow", severity: "warning", pending: "15m",
@@ -70,7 +84,7 @@ func (m monitored) alerts() []alert {
 func (m monitored) prometheusRule() *unstructured.Unstructured {
 	var rules []any
 	for _, a := range m.alerts() {
-		if a.certificate && !m.Certificate {
+		if a.certificate && !m.Certificate || a.route && !m.Route {
 			continue
 		}
 		rules = append(rules, fields{

@@ -21,6 +21,8 @@ type Monitored struct {
 	PortName string
 	// Certificate is set if the scheduler authenticates with a client certificate, which expires.
 	Certificate bool
+	// Route is set if new pods are routed to the scheduler.
+	Route bool
 }
 
 // Monitoring returns the objects with which Prometheus and Grafana watch one scheduler, with the

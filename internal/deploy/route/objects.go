@@ -10,11 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Service is the name of the Service of pmk-sched's webhooks.
-const Service = "pmk-sched-admission"
+const Service = ownership.Admission
 
 // WebhookSuffix follows the name of the scheduler in the name of a route's webhook.
 const WebhookSuffix = ".route.pmk-sched.io"
@@ -33,7 +34,7 @@ type Registration struct {
 }
 
 // Name returns the name of the objects that register the route of a scheduler.
-func Name(scheduler string) string { return "pmk-sched-route-" + scheduler }
+func Name(scheduler string) string { return ownership.RouteName(scheduler) }
 
 // IsRegistration reports whether an object of a scheduler routes pods to it.
 func IsRegistration(kind string) bool {
@@ -69,9 +70,8 @@ func (r Registration) policy(meta metav1.ObjectMeta) runtime.Object {
 			MatchConditions: r.Rule.conditions(),
 			Mutations: []admissionv1.Mutation{{
 				PatchType: admissionv1.PatchTypeApplyConfiguration,
-				ApplyConfiguration: &admissionv1.ApplyConfiguration{Expression: fmt.Sprintf(
-					"Object{metadata: Object.metadata{annotations: {%q: %q}}, spec: Object.spec{schedulerName: %q}}",
-					Annotation, r.Rule.Scheduler, r.Rule.Scheduler)},
+				ApplyConfiguration: &admissionv1.ApplyConfiguration{
+					Expression: ownership.RouteExpression(r.Rule.Scheduler)},
 			}},
 		},
 	}

@@ -14,11 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
 const (
 	// Annotation on a pod is the scheduler that it was routed to.
-	Annotation = "pmk-sched.io/route"
+	Annotation = ownership.AnnotationRoute
 	// AnnotationRule on a registration is its [Rule].
 	AnnotationRule = "pmk-sched.io/route-rule"
 )

@@ -33,7 +33,7 @@ func (c *cluster) describe(release versions.Release) *Result {
 	result := &Result{Schedulers: []*health.Workload{}, Extenders: []*health.Workload{}} // lists in JSON too
 	for _, w := range c.workloads {
 		h := &health.Workload{Kind: w.kind, Name: w.Name, Namespace: w.Namespace, InstalledBy: ownership.Manager,
-			Waiting: w.waiting}
+			Waiting: w.waiting, Route: w.route}
 		if w.pods != nil {
 			h.Replicas = []health.Replica{}
 		}

@@ -29,6 +29,7 @@ type Objects interface {
 	Revisions(ctx context.Context, ns, name string) ([]apply.RevisionInfo, error)
 	ReadRevision(ctx context.Context, info apply.RevisionInfo) (*apply.Revision, error)
 	Compare(ctx context.Context, objs []*unstructured.Unstructured) ([]apply.Comparison, error)
+	Live(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error)
 }
 
 // Options are the workloads to read, and the clients to read them with.

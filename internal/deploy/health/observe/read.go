@@ -69,6 +69,7 @@ func read(ctx context.Context, o Options) (*cluster, error) {
 			w.readService(ctx, o)
 		} else {
 			w.readScheduling(ctx, o)
+			w.readRoute(ctx, o)
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -52,6 +52,7 @@ type workload struct {
 	lease         *coordinationv1.Lease
 	leader        *corev1.Pod
 	waiting       *health.Waiting
+	route         *health.Route
 	metrics       []podMetrics
 	service       *corev1.Service
 	endpoints     []discoveryv1.Endpoint
