@@ -30,10 +30,10 @@ import (
 const Path = "arbiter"
 
 const (
-	// podWait is the time for which a decision waits until a pod becomes visible, in steps of podStep:
-	// its scheduler has seen it already.
-	podWait = 200 * time.Millisecond
-	podStep = 5 * time.Millisecond
+	// eventWait is the time for which a decision waits, in steps of eventStep, for what the scheduler
+	// has seen already: a pod that was created, or one whose deletion made room.
+	eventWait = 100 * time.Millisecond
+	eventStep = 5 * time.Millisecond
 )
 
 // Options are the options of New.
@@ -146,12 +146,13 @@ func (a *Arbiter) answer(ctx context.Context, path string, r *admissionv1.Admiss
 }
 
 func (a *Arbiter) decide(ctx context.Context, b *binding) (*admissionv1.AdmissionResponse, string) {
-	for waited := time.Duration(0); waited < podWait && !a.ledger.Knows(b.pod, b.uid); waited += podStep {
-		if clock.Sleep(ctx, podStep) != nil {
+	decision, short := a.ledger.Admit(b.pod, b.uid, b.node, b.dryRun)
+	for end := time.Now().Add(eventWait); (decision == Refused || decision == UnknownPod) && time.Now().Before(end); {
+		if clock.Sleep(ctx, eventStep) != nil {
 			break
 		}
+		decision, short = a.ledger.Admit(b.pod, b.uid, b.node, b.dryRun)
 	}
-	decision, short := a.ledger.Admit(b.pod, b.uid, b.node, b.dryRun)
 	if decision != Refused {
 		return allowed(), string(decision)
 	}

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // arbiterOf returns an arbiter that has led for an hour.
@@ -109,18 +108,21 @@ func TestWhichRequestsAreDecided(t *testing.T) {
 	}
 }
 
-// The scheduler may have seen a pod before the informer has.
-func TestADecisionWaitsForAPodThatIsNotVisibleYet(t *testing.T) {
-	a, p := arbiterOf(t), podOf("late", "cpu", "9")
-	time.AfterFunc(20*time.Millisecond, func() { a.ledger.SetPod(NewPod(p)) })
-	if _, got := a.answer(t.Context(), "", request(t, p, "n")); got != string(Refused) {
-		t.Error(got)
+// The scheduler may have seen an event before the informer has.
+func TestADecisionWaitsForEvents(t *testing.T) {
+	late, gone, p := podOf("late", "cpu", "9"), on("n", podOf("gone", "cpu", "2")), podOf("p", "cpu", "2")
+	a := arbiterOf(t, gone, p)
+	time.AfterFunc(20*time.Millisecond, func() { a.ledger.SetPod(NewPod(late)) })
+	if _, got := a.answer(t.Context(), "", request(t, late, "n")); got != string(Refused) {
+		t.Errorf("a new pod: %s", got)
+	}
+	time.AfterFunc(20*time.Millisecond, func() { a.ledger.DeletePod(gone.UID) })
+	if _, got := a.answer(t.Context(), "", request(t, p, "n")); got != string(Admitted) {
+		t.Errorf("instead of a deleted pod: %s", got)
 	}
 	began := time.Now()
-	other := podOf("never")
-	other.UID = types.UID("x")
-	if _, got := a.answer(t.Context(), "", request(t, other, "n")); got != string(UnknownPod) ||
-		time.Since(began) > 2*podWait {
+	if _, got := a.answer(t.Context(), "", request(t, podOf("never"), "n")); got != string(UnknownPod) ||
+		time.Since(began) > 5*eventWait {
 		t.Errorf("%s after %s", got, time.Since(began))
 	}
 }

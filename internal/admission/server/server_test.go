@@ -320,7 +320,12 @@ func TestManyLargeBodiesAreBounded(t *testing.T) {
 		token, maxBody)
 	var held []*tls.Conn
 	for range bodyMemory/maxBody + 3 {
-		held = append(held, s.dial(t, head))
+		held = append(held, s.dial(t, ""))
+	}
+	for _, c := range held {
+		if _, err := io.WriteString(c, head); err != nil {
+			t.Fatal(err)
+		}
 	}
 	refused := 0
 	for _, c := range held {

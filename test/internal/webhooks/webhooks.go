@@ -258,3 +258,6 @@ func (w *Installed) Leader(t testing.TB) (leader *Replica) {
 func (w *Installed) Address() string {
 	return net.JoinHostPort(w.address, strconv.Itoa(w.replicas[0].port))
 }
+
+// PID is the process of a replica.
+func (r *Replica) PID() int { return r.cmd.Process.Pid }
