@@ -31,9 +31,9 @@ func TestControllerKeepsTheTrustInWebhooks(t *testing.T) {
 	}
 	w := install(t, server)
 	controllers.InstallWith(t, server, controller.ManifestOptions{Namespace: w.ns, Image: "localhost/pmk-sched:v1",
-		Replicas: 1, Release: release, Webhooks: admission.Webhooks()})
+		Replicas: 1, Release: release, Admission: []string{admission.Arbiter}})
 	o := w.options()
-	o.Webhooks = admission.Webhooks()
+	o.Admission = []string{admission.Arbiter}
 	w.start(t, o)
 	kube := server.Client(t)
 	configurations := kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
