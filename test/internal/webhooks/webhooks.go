@@ -261,3 +261,19 @@ func (w *Installed) Address() string {
 
 // PID is the process of a replica.
 func (r *Replica) PID() int { return r.cmd.Process.Pid }
+
+// Decisions returns the metrics of the replica's decisions.
+func (r *Replica) Decisions(t testing.TB) string {
+	t.Helper()
+	text, err := r.get(t.Context(), "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "pmk_sched_arbiter_") || strings.HasPrefix(line, "pmk_sched_admission_requests") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
