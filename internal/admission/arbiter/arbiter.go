@@ -54,9 +54,11 @@ type Arbiter struct {
 	ledger    *Ledger
 	informers []cache.SharedIndexInformer
 	synced    func() bool
-	lead      leadership
-	metrics   *metrics
-	client    *http.Client
+	election  leadership
+	// leader is leadership.leader.
+	leader  func() (since time.Time, address string)
+	metrics *metrics
+	client  *http.Client
 }
 
 // New returns an arbiter. Run makes it decide.
@@ -66,6 +68,7 @@ func New(o Options) (*Arbiter, error) {
 		return nil, fmt.Errorf("create the arbiter: %w", err)
 	}
 	a := &Arbiter{Options: o, ledger: NewLedger()}
+	a.leader = a.election.leader
 	a.client = &http.Client{Transport: a.transport()}
 	if a.informers, a.synced, err = watch(kube, a.ledger); err != nil {
 		return nil, err
@@ -85,7 +88,7 @@ func (a *Arbiter) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	group.Go(func() error { return a.lead.elect(ctx, a.Config, a.Namespace, a.Pod, a.Address, a.Log) })
+	group.Go(func() error { return a.election.elect(ctx, a.Config, a.Namespace, a.Pod, a.Address, a.Log) })
 	return group.Wait()
 }
 
@@ -128,7 +131,7 @@ func (a *Arbiter) answer(ctx context.Context, path string, r *admissionv1.Admiss
 	if b == nil || b.pod.Namespace == metav1.NamespaceSystem || b.pod.Namespace == a.Namespace {
 		return allowed(), resultExcluded
 	}
-	since, leader := a.lead.leader()
+	since, leader := a.leader()
 	switch {
 	case leader != "" && path != forwardedPath:
 		answer, err := a.forward(ctx, leader, r)

@@ -19,13 +19,16 @@ func arbiterOf(t *testing.T, pods ...*corev1.Pod) *Arbiter {
 	t.Helper()
 	a := &Arbiter{Options: Options{Namespace: "own", Log: zap.NewNop()}, synced: func() bool { return true }}
 	a.ledger, _ = ledgerOf(pods...)
-	a.lead.since = time.Now().Add(-time.Hour)
+	leads(a, time.Now().Add(-time.Hour))
 	var err error
 	if a.metrics, err = newMetrics(prometheus.NewRegistry(), a); err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
+
+// leads makes an arbiter lead since a time.
+func leads(a *Arbiter, since time.Time) { a.leader = func() (time.Time, string) { return since, "" } }
 
 // request returns the request to bind a pod.
 func request(t *testing.T, pod *corev1.Pod, node string) *admissionv1.AdmissionRequest {
@@ -90,10 +93,13 @@ func TestWhichRequestsAreDecided(t *testing.T) {
 		}, resultExcluded},
 		"no object": {func(_ *Arbiter, r *admissionv1.AdmissionRequest) { r.Object.Raw = nil }, resultError},
 		"not leading": {func(a *Arbiter, _ *admissionv1.AdmissionRequest) {
-			a.lead.since = time.Time{}
+			leads(a, time.Time{})
+		}, resultNoLeader},
+		"passed on by a replica that saw another leader": {func(a *Arbiter, _ *admissionv1.AdmissionRequest) {
+			a.leader = func() (time.Time, string) { return time.Time{}, "127.0.0.1:1" }
 		}, resultNoLeader},
 		"leading at once": {func(a *Arbiter, _ *admissionv1.AdmissionRequest) {
-			a.lead.since = time.Now()
+			leads(a, time.Now())
 		}, resultSettling},
 		"not synced": {func(a *Arbiter, _ *admissionv1.AdmissionRequest) {
 			a.synced = func() bool { return false }

@@ -345,6 +345,28 @@ func TestManyLargeBodiesAreBounded(t *testing.T) {
 	}
 }
 
+// What a request takes is given back, whether it could be read or not.
+func TestRequestsOneAfterTheOtherAreServed(t *testing.T) {
+	s := start(t, map[string]Handler{"x": allow}, 0)
+	large := review(t, &admissionv1.AdmissionRequest{Name: strings.Repeat("a", 3<<20)})
+	for range bodyMemory/len(large) + 2 {
+		if status, text := s.post(t, "/"+token+"/x", large); status != http.StatusOK {
+			t.Fatalf("%d %.100s", status, text)
+		}
+		if status, text := s.post(t, "/"+token+"/x", large[:len(large)-1]); status != http.StatusBadRequest {
+			t.Fatalf("%d %.100s", status, text)
+		}
+	}
+	for range maxRunning + 1 {
+		if !s.ok(t) {
+			t.Fatal("not served")
+		}
+	}
+	if n := s.results(t, "x", resultBusy); n > 0 {
+		t.Errorf("%.0f were not decided", n)
+	}
+}
+
 // The oldest connections that have sent nothing end for new ones.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	s := start(t, map[string]Handler{"x": allow}, 0)
