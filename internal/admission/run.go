@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/admission/arbiter"
@@ -24,6 +25,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/admission/router"
 	"github.com/pmk-sched/pmk-sched/internal/admission/server"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
@@ -41,12 +43,11 @@ type Options struct {
 	DrainTime time.Duration
 }
 
-// Limits of the endpoint with the metrics.
-const (
-	statusTime = 10 * time.Second
-	// clientQPS is enough for the lease and the Secret; informers make few requests.
-	clientQPS, clientBurst = 20, 40
-)
+// statusTime bounds a request for metrics.
+const statusTime = 10 * time.Second
+
+// clientQPS is enough for the lease and the Secret; informers make few requests.
+const clientQPS, clientBurst = 20, 40
 
 // Run serves the webhooks until ctx ends.
 func Run(ctx context.Context, s *session.Session, o Options) error {
@@ -58,7 +59,11 @@ func Run(ctx context.Context, s *session.Session, o Options) error {
 	if err != nil {
 		return err
 	}
+	cfg = kubeapi.Streaming(cfg)
 	cfg.QPS, cfg.Burst = clientQPS, clientBurst
+	cfg.Timeout = 0 // of watches
+	cfg.ContentType = runtime.ContentTypeProtobuf
+	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("run the admission webhooks: %w", err)

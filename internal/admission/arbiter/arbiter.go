@@ -30,10 +30,10 @@ import (
 const Path = "arbiter"
 
 const (
-	// podWait is the time for which a decision waits until a pod becomes visible, in steps of podStep:
-	// its scheduler has seen it already.
-	podWait = 200 * time.Millisecond
-	podStep = 5 * time.Millisecond
+	// eventWait is the time for which a decision waits, in steps of eventStep, for what the scheduler
+	// has seen already: a pod that was created, or one whose deletion made room.
+	eventWait = 100 * time.Millisecond
+	eventStep = 5 * time.Millisecond
 )
 
 // Options are the options of New.
@@ -54,9 +54,11 @@ type Arbiter struct {
 	ledger    *Ledger
 	informers []cache.SharedIndexInformer
 	synced    func() bool
-	lead      leadership
-	metrics   *metrics
-	client    *http.Client
+	election  leadership
+	// leader is leadership.leader.
+	leader  func() (since time.Time, address string)
+	metrics *metrics
+	client  *http.Client
 }
 
 // New returns an arbiter. Run makes it decide.
@@ -66,6 +68,7 @@ func New(o Options) (*Arbiter, error) {
 		return nil, fmt.Errorf("create the arbiter: %w", err)
 	}
 	a := &Arbiter{Options: o, ledger: NewLedger()}
+	a.leader = a.election.leader
 	a.client = &http.Client{Transport: a.transport()}
 	if a.informers, a.synced, err = watch(kube, a.ledger); err != nil {
 		return nil, err
@@ -85,7 +88,7 @@ func (a *Arbiter) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	group.Go(func() error { return a.lead.elect(ctx, a.Config, a.Namespace, a.Pod, a.Address, a.Log) })
+	group.Go(func() error { return a.election.elect(ctx, a.Config, a.Namespace, a.Pod, a.Address, a.Log) })
 	return group.Wait()
 }
 
@@ -128,7 +131,7 @@ func (a *Arbiter) answer(ctx context.Context, path string, r *admissionv1.Admiss
 	if b == nil || b.pod.Namespace == metav1.NamespaceSystem || b.pod.Namespace == a.Namespace {
 		return allowed(), resultExcluded
 	}
-	since, leader := a.lead.leader()
+	since, leader := a.leader()
 	switch {
 	case leader != "" && path != forwardedPath:
 		answer, err := a.forward(ctx, leader, r)
@@ -146,12 +149,13 @@ func (a *Arbiter) answer(ctx context.Context, path string, r *admissionv1.Admiss
 }
 
 func (a *Arbiter) decide(ctx context.Context, b *binding) (*admissionv1.AdmissionResponse, string) {
-	for waited := time.Duration(0); waited < podWait && !a.ledger.Knows(b.pod, b.uid); waited += podStep {
-		if clock.Sleep(ctx, podStep) != nil {
+	decision, short := a.ledger.Admit(b.pod, b.uid, b.node, b.dryRun)
+	for end := time.Now().Add(eventWait); (decision == Refused || decision == UnknownPod) && time.Now().Before(end); {
+		if clock.Sleep(ctx, eventStep) != nil {
 			break
 		}
+		decision, short = a.ledger.Admit(b.pod, b.uid, b.node, b.dryRun)
 	}
-	decision, short := a.ledger.Admit(b.pod, b.uid, b.node, b.dryRun)
 	if decision != Refused {
 		return allowed(), string(decision)
 	}

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // arbiterOf returns an arbiter that has led for an hour.
@@ -20,13 +19,16 @@ func arbiterOf(t *testing.T, pods ...*corev1.Pod) *Arbiter {
 	t.Helper()
 	a := &Arbiter{Options: Options{Namespace: "own", Log: zap.NewNop()}, synced: func() bool { return true }}
 	a.ledger, _ = ledgerOf(pods...)
-	a.lead.since = time.Now().Add(-time.Hour)
+	leads(a, time.Now().Add(-time.Hour))
 	var err error
 	if a.metrics, err = newMetrics(prometheus.NewRegistry(), a); err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
+
+// leads makes an arbiter lead since a time.
+func leads(a *Arbiter, since time.Time) { a.leader = func() (time.Time, string) { return since, "" } }
 
 // request returns the request to bind a pod.
 func request(t *testing.T, pod *corev1.Pod, node string) *admissionv1.AdmissionRequest {
@@ -91,10 +93,13 @@ func TestWhichRequestsAreDecided(t *testing.T) {
 		}, resultExcluded},
 		"no object": {func(_ *Arbiter, r *admissionv1.AdmissionRequest) { r.Object.Raw = nil }, resultError},
 		"not leading": {func(a *Arbiter, _ *admissionv1.AdmissionRequest) {
-			a.lead.since = time.Time{}
+			leads(a, time.Time{})
+		}, resultNoLeader},
+		"passed on by a replica that saw another leader": {func(a *Arbiter, _ *admissionv1.AdmissionRequest) {
+			a.leader = func() (time.Time, string) { return time.Time{}, "127.0.0.1:1" }
 		}, resultNoLeader},
 		"leading at once": {func(a *Arbiter, _ *admissionv1.AdmissionRequest) {
-			a.lead.since = time.Now()
+			leads(a, time.Now())
 		}, resultSettling},
 		"not synced": {func(a *Arbiter, _ *admissionv1.AdmissionRequest) {
 			a.synced = func() bool { return false }
@@ -109,18 +114,21 @@ func TestWhichRequestsAreDecided(t *testing.T) {
 	}
 }
 
-// The scheduler may have seen a pod before the informer has.
-func TestADecisionWaitsForAPodThatIsNotVisibleYet(t *testing.T) {
-	a, p := arbiterOf(t), podOf("late", "cpu", "9")
-	time.AfterFunc(20*time.Millisecond, func() { a.ledger.SetPod(NewPod(p)) })
-	if _, got := a.answer(t.Context(), "", request(t, p, "n")); got != string(Refused) {
-		t.Error(got)
+// The scheduler may have seen an event before the informer has.
+func TestADecisionWaitsForEvents(t *testing.T) {
+	late, gone, p := podOf("late", "cpu", "9"), on("n", podOf("gone", "cpu", "2")), podOf("p", "cpu", "2")
+	a := arbiterOf(t, gone, p)
+	time.AfterFunc(20*time.Millisecond, func() { a.ledger.SetPod(NewPod(late)) })
+	if _, got := a.answer(t.Context(), "", request(t, late, "n")); got != string(Refused) {
+		t.Errorf("a new pod: %s", got)
+	}
+	time.AfterFunc(20*time.Millisecond, func() { a.ledger.DeletePod(gone.UID) })
+	if _, got := a.answer(t.Context(), "", request(t, p, "n")); got != string(Admitted) {
+		t.Errorf("instead of a deleted pod: %s", got)
 	}
 	began := time.Now()
-	other := podOf("never")
-	other.UID = types.UID("x")
-	if _, got := a.answer(t.Context(), "", request(t, other, "n")); got != string(UnknownPod) ||
-		time.Since(began) > 2*podWait {
+	if _, got := a.answer(t.Context(), "", request(t, podOf("never"), "n")); got != string(UnknownPod) ||
+		time.Since(began) > 5*eventWait {
 		t.Errorf("%s after %s", got, time.Since(began))
 	}
 }

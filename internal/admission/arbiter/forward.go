@@ -24,8 +24,9 @@ const (
 	forwardTime = 600 * time.Millisecond
 	// maxAnswer is the maximum size of an answer, which has a message of a few lines.
 	maxAnswer = 64 << 10
-	// idleForwards are the connections to the leader that are kept.
-	idleForwards = 64
+	// maxForwards bounds the connections to the leader, which are kept: reviews wait for one another
+	// rather than for handshakes.
+	maxForwards = 16
 )
 
 // transport returns the transport for reviews that are passed on. Each new connection trusts the
@@ -35,7 +36,8 @@ func (a *Arbiter) transport() *http.Transport {
 		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return (&tls.Dialer{Config: a.Serving.Authority().ClientConfig()}).DialContext(ctx, network, address)
 		},
-		MaxIdleConnsPerHost: idleForwards, IdleConnTimeout: time.Minute, DisableCompression: true,
+		MaxConnsPerHost: maxForwards, MaxIdleConnsPerHost: maxForwards, IdleConnTimeout: time.Minute,
+		DisableCompression: true,
 	}
 }
 

@@ -160,13 +160,7 @@ func (l *Ledger) move(e *entry, to string) {
 	}
 }
 
-// Knows reports whether the ledger has seen a pod. uid may be empty.
-func (l *Ledger) Knows(name types.NamespacedName, uid types.UID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.find(name, uid) != nil
-}
-
+// find returns a pod, or nil. uid may be empty.
 func (l *Ledger) find(name types.NamespacedName, uid types.UID) *entry {
 	known := l.uids[name]
 	if uid != "" && uid != known {

@@ -155,6 +155,24 @@ func TestHostPortsConflictAsForNodePorts(t *testing.T) {
 	}
 }
 
+// An init container has ended when the pod's containers run, unless it is a sidecar.
+func TestHostPortsOfInitContainers(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	for _, c := range []struct {
+		policy *corev1.ContainerRestartPolicy
+		want   Decision
+	}{{nil, Admitted}, {&always, Refused}} {
+		taken := on("n", podOf("a"))
+		taken.Spec.InitContainers = []corev1.Container{{Name: "init", RestartPolicy: c.policy,
+			Ports: []corev1.ContainerPort{{HostPort: 80}}}}
+		p := withPort(podOf("p"), "", "TCP", 80)
+		l, _ := ledgerOf(taken, p)
+		if got, short := admit(l, p, "n"); got != c.want {
+			t.Errorf("%v: %s, %+v", c.policy, got, short)
+		}
+	}
+}
+
 func TestAdmittedBindingsCountUntilTheyAreSeenOrExpire(t *testing.T) {
 	first, second := podOf("a", "cpu", "1200m"), podOf("b", "cpu", "1200m")
 	refused := func(l *Ledger) bool {

@@ -21,7 +21,7 @@ func newMetrics(registry prometheus.Registerer, a *Arbiter) (*metrics, error) {
 	}
 	collectors := []prometheus.Collector{m.decisions, m.refused, gauge(namespace, "leading",
 		"1 if the replica is the one that decides.", func() float64 {
-			if since, _ := a.lead.leader(); since.IsZero() {
+			if since, _ := a.leader(); since.IsZero() {
 				return 0
 			}
 			return 1

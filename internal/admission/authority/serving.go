@@ -23,6 +23,8 @@ const (
 	leafLife = 30 * 24 * time.Hour
 	// checkInterval is the time between two reads of the Secret.
 	checkInterval = 30 * time.Second
+	// readTime bounds one read.
+	readTime = 10 * time.Second
 	// awaitInterval is the time between two reads of a Secret that does not exist yet.
 	awaitInterval = time.Second
 )
@@ -75,6 +77,8 @@ func (s *Serving) Run(ctx context.Context) {
 
 // refresh signs a certificate if the current one is due or not signed by the authority.
 func (s *Serving) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	a, err := Read(ctx, s.kube, s.namespace)
 	if err != nil {
 		return err

@@ -48,18 +48,10 @@ func (s *reviews) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
-	err := check(r)
-	if err == nil {
+	review, err := s.receive(ctx, r)
+	if review != nil {
 		// Until the handler has returned or is late: it holds the object.
-		if err = s.memory.Acquire(ctx, r.ContentLength); err == nil {
-			defer s.memory.Release(r.ContentLength)
-		} else {
-			err = &statusError{http.StatusServiceUnavailable, "other requests took the memory"}
-		}
-	}
-	var review *admissionv1.AdmissionReview
-	if err == nil {
-		review, err = read(r)
+		defer s.memory.Release(r.ContentLength)
 	}
 	if err != nil {
 		s.metrics.requests.WithLabelValues(name, resultInvalid).Inc()
@@ -87,6 +79,23 @@ func (s *reviews) find(path string) (name, rest string, handler Handler) {
 		rest = "/" + rest
 	}
 	return name, rest, s.Handlers[name]
+}
+
+// receive reads a review after it has taken the memory for its body.
+func (s *reviews) receive(ctx context.Context, r *http.Request) (*admissionv1.AdmissionReview, error) {
+	if err := check(r); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, memoryWait)
+	defer cancel()
+	if err := s.memory.Acquire(ctx, r.ContentLength); err != nil {
+		return nil, &statusError{http.StatusServiceUnavailable, "other requests took the memory"}
+	}
+	review, err := read(r)
+	if err != nil {
+		s.memory.Release(r.ContentLength)
+	}
+	return review, err
 }
 
 // check checks the header of a request.

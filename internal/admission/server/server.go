@@ -62,12 +62,14 @@ const (
 	maxHeader = 16 << 10
 	// maxBody is the API server's limit of 3 MiB for a request, and the review around the object.
 	maxBody = 3<<20 + 64<<10
-	// bodyMemory bounds the memory of all bodies.
+	// bodyMemory bounds the memory of all bodies. A request waits for memoryWait at most.
 	bodyMemory = 32 << 20
+	memoryWait = 300 * time.Millisecond
 	// maxRunning bounds the handlers that run, those included that have not returned in time.
-	maxRunning = 256
-
-	maxConnections, maxConnectionsPerAddress = 256, 192
+	maxRunning = 1024
+	// An API server has a connection for each request that it handles at the same time, by default up
+	// to 600 (--max-requests-inflight and --max-mutating-requests-inflight).
+	maxConnections, maxConnectionsPerAddress = 2048, 1024
 )
 
 // Run listens and serves until ctx ends, and then stops: requests are accepted for DrainTime, and
@@ -89,8 +91,9 @@ func Run(ctx context.Context, o Options) error {
 		ConnState:      extender.BoundConnections(maxConnections, maxConnectionsPerAddress),
 		// Without HTTP/2, which API servers do not use for webhooks: a request that timed out closes its
 		// connection, and the next one reaches another replica.
+		// API servers open a connection for each request beyond 25 at a time, so that handshakes count.
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
-			GetCertificate: o.Certificates.Certificate},
+			CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP256}, GetCertificate: o.Certificates.Certificate},
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		ErrorLog:     zap.NewStdLog(o.Log.WithOptions(zap.IncreaseLevel(zap.WarnLevel))),
 	}

@@ -320,7 +320,12 @@ func TestManyLargeBodiesAreBounded(t *testing.T) {
 		token, maxBody)
 	var held []*tls.Conn
 	for range bodyMemory/maxBody + 3 {
-		held = append(held, s.dial(t, head))
+		held = append(held, s.dial(t, ""))
+	}
+	for _, c := range held {
+		if _, err := io.WriteString(c, head); err != nil {
+			t.Fatal(err)
+		}
 	}
 	refused := 0
 	for _, c := range held {
@@ -337,6 +342,28 @@ func TestManyLargeBodiesAreBounded(t *testing.T) {
 	}
 	if !s.ok(t) {
 		t.Error("others are not served")
+	}
+}
+
+// What a request takes is given back, whether it could be read or not.
+func TestRequestsOneAfterTheOtherAreServed(t *testing.T) {
+	s := start(t, map[string]Handler{"x": allow}, 0)
+	large := review(t, &admissionv1.AdmissionRequest{Name: strings.Repeat("a", 3<<20)})
+	for range bodyMemory/len(large) + 2 {
+		if status, text := s.post(t, "/"+token+"/x", large); status != http.StatusOK {
+			t.Fatalf("%d %.100s", status, text)
+		}
+		if status, text := s.post(t, "/"+token+"/x", large[:len(large)-1]); status != http.StatusBadRequest {
+			t.Fatalf("%d %.100s", status, text)
+		}
+	}
+	for range maxRunning + 1 {
+		if !s.ok(t) {
+			t.Fatal("not served")
+		}
+	}
+	if n := s.results(t, "x", resultBusy); n > 0 {
+		t.Errorf("%.0f were not decided", n)
 	}
 }
 

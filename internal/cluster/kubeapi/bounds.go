@@ -52,7 +52,7 @@ func (e *BoundError) Hint() string {
 // that does not, would take the command's memory or time.
 type bounded struct {
 	next http.RoundTripper
-	// streams: answers may have any size, because no client keeps them.
+	// streams: answers may have any size.
 	streams bool
 
 	mu    sync.Mutex
@@ -69,8 +69,9 @@ func boundAnswers(next http.RoundTripper) http.RoundTripper {
 	return &bounded{next: next, lists: map[string]list{}}
 }
 
-// Streaming returns a copy of the configuration from [Connect] for a proxy, which keeps no answers:
-// they may have any size.
+// Streaming returns a copy of the configuration from [Connect] without a bound on answers: for a
+// proxy, which keeps none, and for servers in the cluster, which rely on its API server and list
+// all of its pods.
 func Streaming(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.WrapTransport = func(next http.RoundTripper) http.RoundTripper {

@@ -102,12 +102,14 @@ func (w *Installed) Account() string {
 
 // Replica is a process.
 type Replica struct {
-	Name   string
-	Output *run.Output
-	cmd    *exec.Cmd
-	port   int
-	status string
-	ended  chan error
+	Name string
+	// Address of its webhooks.
+	Address string
+	Output  *run.Output
+	cmd     *exec.Cmd
+	port    int
+	status  string
+	ended   chan error
 }
 
 // Start starts a replica, and returns when it is ready and part of the Service.
@@ -119,10 +121,11 @@ func (w *Installed) Start(t testing.TB) *Replica {
 	}
 	r := &Replica{Name: fmt.Sprintf("replica-%d", len(w.replicas)+1), Output: &run.Output{}, ended: make(chan error, 1)}
 	r.port = freePort(t, w.address)
+	r.Address = net.JoinHostPort(w.address, strconv.Itoa(r.port))
 	r.status = net.JoinHostPort(w.address, strconv.Itoa(freePort(t, w.address)))
 	r.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), run.Program(t), "admission", "run",
 		"--kubeconfig", kubeconfig, "--namespace", w.namespace, "--node-root=none", "--log-level=info", "--listen",
-		net.JoinHostPort(w.address, strconv.Itoa(r.port)), "--metrics-address", r.status, "--pod", r.Name, "--pod-ip",
+		r.Address, "--metrics-address", r.status, "--pod", r.Name, "--pod-ip",
 		w.address, "--drain=100ms", "--admission=route,arbiter")
 	r.cmd.Stdout, r.cmd.Stderr = r.Output, r.Output
 	if err := r.cmd.Start(); err != nil {
@@ -254,7 +257,21 @@ func (w *Installed) Leader(t testing.TB) (leader *Replica) {
 	return leader
 }
 
-// Address is the address of a replica.
-func (w *Installed) Address() string {
-	return net.JoinHostPort(w.address, strconv.Itoa(w.replicas[0].port))
+// PID is the process of a replica.
+func (r *Replica) PID() int { return r.cmd.Process.Pid }
+
+// Decisions returns the metrics of the replica's decisions.
+func (r *Replica) Decisions(t testing.TB) string {
+	t.Helper()
+	text, err := r.get(t.Context(), "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "pmk_sched_arbiter_") || strings.HasPrefix(line, "pmk_sched_admission_requests") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(lines, "\n")
 }

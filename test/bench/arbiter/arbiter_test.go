@@ -1,0 +1,163 @@
+//go:build linux
+
+// Package arbiter measures what the arbiter costs: the time of a binding, and the pods that a
+// scheduler binds in a second. The sides differ in the namespace of the pods only: the webhook
+// leaves kube-system alone.
+package arbiter
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/test/internal/samples"
+	"github.com/pmk-sched/pmk-sched/test/internal/webhooks"
+)
+
+const (
+	nodes   = 100
+	pods    = 1000
+	clients = 4
+	group   = "bench"
+)
+
+// side is a namespace, and the samples of its rounds.
+type side struct {
+	name, namespace string
+	// median and tail are the times of a binding, processor the time that both replicas took for one,
+	// with the events of its pod.
+	median, tail, processor, rates samples.Set
+}
+
+// BenchmarkArbiter takes ROUNDS (5) samples of each side.
+func BenchmarkArbiter(b *testing.B) {
+	binaries, err := apiserver.FindBinaries(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := apiserver.StartFor(b, binaries, webhooks.Flags()...)
+	plane := controlplane.On(b, server)
+	names := controlplane.Numbered("node", nodes)
+	plane.Nodes(b.Context(), b, group, names...)
+	w := webhooks.Install(b, server)
+	w.Trust(b)
+	replicas := []*webhooks.Replica{w.Start(b), w.Start(b)}
+	leader := w.Leader(b)
+	without, with := &side{name: "without", namespace: metav1.NamespaceSystem}, &side{name: "with", namespace: "bench"}
+	plane.Namespace(b.Context(), b, with.namespace)
+	x := &bench{plane, names, replicas}
+	for b.Loop() {
+		for round := range samples.Rounds(b, 5) {
+			for _, s := range samples.Turn([]*side{without, with}, round) {
+				x.bindings(b, s)
+				s.rates = append(s.rates, x.rate(b, s.namespace))
+			}
+		}
+	}
+	for _, s := range []*side{without, with} {
+		b.Logf("%s: binding %.2f ms, p99 %.2f ms, %.0f µs of the replicas; %.0f pods/s", s.name, s.median, s.tail,
+			s.processor, s.rates)
+		s.median.ReportMedian(b, s.name, "ms")
+		s.tail.ReportMedian(b, s.name+"-p99", "ms")
+		s.rates.ReportMedian(b, s.name, "pods/s")
+	}
+	// Without a decision, a binding passes.
+	admitted := leader.Metric(b, `pmk_sched_arbiter_decisions_total{result="admitted"}`)
+	bound := float64(2 * pods * len(with.rates))
+	if admitted < bound/2 {
+		b.Errorf("the arbiter admitted %.0f of %.0f bindings", admitted, bound)
+	}
+	b.ReportMetric(bound-admitted, "undecided")
+	for _, r := range replicas {
+		b.Logf("%s:\n%s", r.Name, r.Decisions(b))
+	}
+	b.ReportMetric(with.tail.Median()-without.tail.Median(), "p99-more-ms")
+	b.ReportMetric(with.processor.Median(), "replicas-µs/binding")
+	b.ReportMetric(with.rates.Median()/without.rates.Median(), "pods/s-of-without")
+	for _, r := range replicas {
+		role := "follower"
+		if r == leader {
+			role = "leader"
+		}
+		b.ReportMetric(run.MemoryOf(b, r.PID(), "VmHWM"), role+"-MiB")
+	}
+}
+
+type bench struct {
+	*controlplane.Plane
+	nodes    []string
+	replicas []*webhooks.Replica
+}
+
+// processor returns the processor's time that the replicas have taken.
+func (x *bench) processor(b *testing.B) (sum time.Duration) {
+	for _, r := range x.replicas {
+		sum += run.CPUOf(b, r.PID())
+	}
+	return sum
+}
+
+// create creates pending pods.
+func (x *bench) create(ctx context.Context, b *testing.B, namespace, scheduler string) []*corev1.Pod {
+	var all []*corev1.Pod
+	for _, name := range controlplane.Numbered("pod", pods) {
+		all = append(all, controlplane.Pod(scheduler, group, name))
+	}
+	x.Create(ctx, b, namespace, all...)
+	return all
+}
+
+// bindings binds pods by a few clients, and notes the median and the 99th percentile of a binding's
+// time.
+func (x *bench) bindings(b *testing.B, s *side) {
+	all := x.create(b.Context(), b, s.namespace, "nobody")
+	defer controlplane.DeletePods(b.Context(), b, x.Kube, s.namespace)
+	took, used := make([]float64, len(all)), x.processor(b)
+	var of errgroup.Group
+	for client := range clients {
+		of.Go(func() error {
+			for i := client; i < len(all); i += clients {
+				began := time.Now()
+				err := x.Kube.CoreV1().Pods(s.namespace).Bind(b.Context(), &corev1.Binding{
+					ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: all[i].Name},
+					Target:     corev1.ObjectReference{Kind: "Node", Name: x.nodes[i%len(x.nodes)]}}, metav1.CreateOptions{})
+				if err != nil {
+					return err
+				}
+				took[i] = time.Since(began).Seconds() * 1000
+			}
+			return nil
+		})
+	}
+	if err := of.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	slices.Sort(took)
+	s.median, s.tail = append(s.median, took[len(took)/2]), append(s.tail, took[len(took)*99/100])
+	s.processor = append(s.processor, float64((x.processor(b)-used).Microseconds())/float64(len(all)))
+}
+
+// rate returns the pods that a scheduler binds in a second.
+func (x *bench) rate(b *testing.B, namespace string) float64 {
+	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
+	defer cancel()
+	x.create(ctx, b, namespace, "bench")
+	defer controlplane.DeletePods(b.Context(), b, x.Kube, namespace)
+	events := controlplane.WatchBound(ctx, b, x.Kube, namespace)
+	process := x.NewScheduler(b, controlplane.Scheduler{Name: "bench"})
+	process.Start()
+	defer process.Kill()
+	rate, bound := controlplane.BindingRate(events, pods)
+	if bound < pods {
+		b.Fatalf("bound only %d of %d pods in %s", bound, pods, namespace)
+	}
+	return rate
+}
