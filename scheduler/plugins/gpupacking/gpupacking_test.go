@@ -263,9 +263,9 @@ func TestReservedDevicesCountBeforeTheAnnotationIsSeen(t *testing.T) {
 	if diff := cmp.Diff([]int64{600, 500}, free()); diff != "" {
 		t.Errorf("after Unreserve: %v", free())
 	}
-	g.assumed.Assume(scheduler.AssumedPod{UID: pod.UID, Node: "n", Value: []int{1}})
+	g.assumed.Assume(scheduler.AssumedPod{UID: pod.UID, Node: "n", Value: reservation{400, []int{1}}})
 	g.forget(pod)
-	if _, known := g.assumedDevices(pod.UID); known {
+	if _, known := g.reservationOf(pod.UID); known {
 		t.Error("a deleted pod is not forgotten")
 	}
 }
@@ -339,13 +339,13 @@ func TestAnnotationsThatTakeTooLongToReadAreIgnored(t *testing.T) {
 	g := newPlugin(t, &plugintest.Handle{}, args)
 	pod := gpuPod("long", 200, strings.Repeat("0,", 100_000)+"0")
 	if n := testing.AllocsPerRun(10, func() {
-		if devices := g.devicesOf(pod); devices != nil {
+		if devices := g.annotatedDevices(pod); devices != nil {
 			t.Errorf("%d devices", len(devices))
 		}
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if got := g.devicesOf(gpuPod("short", 200, "255, 0")); !slices.Equal(got, []int{255, 0}) {
+	if got := g.annotatedDevices(gpuPod("short", 200, "255, 0")); !slices.Equal(got, []int{255, 0}) {
 		t.Errorf("got %v", got)
 	}
 }
@@ -381,7 +381,8 @@ func TestDevicesAreNeverOvercommitted(t *testing.T) {
 		for name, pods := range placed {
 			used := make([]int64, 4)
 			for _, pod := range pods {
-				devices, _ := g.assumedDevices(pod.UID)
+				reserved, _ := g.reservationOf(pod.UID)
+				devices := reserved.devices
 				each, needed := node().part(demandOf(pod, milli).gpu)
 				if len(devices) != needed || len(slices.Compact(slices.Clone(devices))) != needed {
 					t.Fatalf("seed %d: devices %v", seed, devices)
