@@ -39,6 +39,9 @@ func (g *GPUPacking) roomOf(node scheduler.NodeInfo, without types.UID) (r room,
 		g.logOversized(node.Node().Name, count)
 		return r, false
 	}
+	if g.settings.modelLabel != "" {
+		r.model = node.Node().Labels[g.settings.modelLabel]
+	}
 	r.cpu = allocatable.MilliCPU - used.MilliCPU
 	r.free = make([]int64, count)
 	for i := range r.free {
