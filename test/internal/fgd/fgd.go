@@ -42,8 +42,8 @@ func (d Demand) accepts(model string) bool {
 	return false
 }
 
-// part returns the amount that a pod takes of each GPU, and the number of GPUs.
-func (d Demand) part() (each, gpus int64) {
+// Part returns the amount that a pod takes of each GPU, and the number of GPUs.
+func (d Demand) Part() (each, gpus int64) {
 	if d.GPU < whole {
 		return d.GPU, min(d.GPU, 1)
 	}
@@ -62,7 +62,7 @@ type Node struct {
 // fragment returns F_n(m), how much of the free GPUs a pod cannot use: all of it if the pod cannot
 // run on the node or needs no GPU, else the free amounts of GPUs with less than it needs of one.
 func (n Node) fragment(d Demand) float64 {
-	each, gpus := d.part()
+	each, gpus := d.Part()
 	var free, tooSmall int64
 	for _, left := range n.GPUs {
 		free += left
@@ -132,7 +132,7 @@ func Score(descent float64) float64 { return math.Floor(100 / (1 + math.Exp(-des
 func (w Workload) Place(n Node, d Demand, score func(descent float64) float64) (gpus []int, best float64) {
 	before := w.Fragment(n)
 	after := Node{CPU: n.CPU - d.CPU, GPUs: slices.Clone(n.GPUs), Model: n.Model}
-	each, count := d.part()
+	each, count := d.Part()
 	if each < whole && count > 0 {
 		return w.share(before, after, each, score)
 	}
