@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pmksched "github.com/pmk-sched/pmk-sched"
@@ -57,7 +56,6 @@ func (c cluster) fill(b *testing.B, s side, d draw) []bool {
 	defer cancel()
 	started := time.Now()
 	c.Namespace(ctx, b, s.name)
-	c.refuseEvents(ctx, b, s.name)
 	defer c.server.Clear(b)
 	var objects []metav1.Object
 	for _, n := range d.nodes {
@@ -84,18 +82,6 @@ func (c cluster) fill(b *testing.B, s side, d draw) []bool {
 	b.Logf("%s: %d pods stored in %s, tried in %s", s.name, len(d.pods), stored.Sub(started).Round(time.Second),
 		time.Since(stored).Round(time.Second))
 	return placed
-}
-
-// refuseEvents makes the API server refuse the events of a namespace, which no one reads and which
-// take a sixth of the time: no controller counts the objects of the quota.
-func (c cluster) refuseEvents(ctx context.Context, b *testing.B, namespace string) {
-	b.Helper()
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "no-events"}, Spec: corev1.ResourceQuotaSpec{
-		Hard: corev1.ResourceList{"count/events.events.k8s.io": resource.MustParse("0")},
-	}}
-	if _, err := c.Kube.CoreV1().ResourceQuotas(namespace).Create(ctx, quota, metav1.CreateOptions{}); err != nil {
-		b.Fatal(err)
-	}
 }
 
 func podName(i int) string { return fmt.Sprintf("pod-%06d", i) }

@@ -1,12 +1,14 @@
 // Package fgd is the policy of Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing
 // Workloads with Fragmentation Gradient Descent" (USENIX ATC 2023), from the formulas of its
-// sections 3 and 4, for comparisons.
+// sections 3 and 4, and the method of its authors' measurements, for comparisons.
 //
 // Facts that are not in the formulas are from the authors' simulator,
 // github.com/hkust-adsl/kubernetes-scheduler-simulator: the rounding of the score
 // (pkg/simulator/plugin/fgd_score.go), the typical pods, and that the GPUs of a node of another
 // model are of no use to a pod (pkg/utils/frag.go). Of the nodes with the highest score, its copy
-// of the scheduler chooses the first one by name (pkg/scheduler/core/generic_scheduler.go).
+// of the scheduler chooses the first one by name (pkg/scheduler/core/generic_scheduler.go). How
+// pods are drawn is in pkg/simulator/simulator.go, and how their results are averaged in
+// experiments/analysis/merge_alloc_discrete.py.
 package fgd
 
 import (
