@@ -78,7 +78,7 @@ func TestTableHasTheListsWithResults(t *testing.T) {
 		Result{Draw{"v1.29.2", "list-01", Default, 42}, 80})
 	want := `| 100 % asked for | draws | default scores | MostAllocated | GPUPacking | best fit, published | GPU packing, published | FGD, published | GPUPacking − FGD, published |
 |---|---|---|---|---|---|---|---|---|
-| ` + "`list-00`" + ` | 3 | 80.0 (80.0–80.0) | – | 94.9 (94.8–95.0) | 90.5 (90.0–91.0) | – | 95.0 (94.5–95.5) | +0.2 |
+| ` + "`list-00`" + ` | 3 | 80.0 (80.0–80.0) | – | 94.9 (94.8–95.0) | 90.5 (90.0–91.0) | – | 95.0 (94.5–95.5) | +0.25 |
 `
 	if diff := cmp.Diff(want, Table(results, authors, "v1.24.3")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

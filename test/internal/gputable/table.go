@@ -66,7 +66,7 @@ func Table(results []Result, authors Authors, release string) string {
 			}
 			table.WriteString(" " + cell(values) + " |")
 		}
-		fmt.Fprintf(&table, " %+.1f |\n", d.difference())
+		fmt.Fprintf(&table, " %+.2f |\n", d.difference())
 	}
 	return table.String()
 }
