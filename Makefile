@@ -189,6 +189,12 @@ bench-code: ## the benchmarks that need no cluster
 bench-clusters: deps build ## the benchmarks on API servers and labs; PACKAGES=./test/bench/tune for some (root)
 	hack/with-labs.sh go test -p 1 -run '^$$' -bench . -benchtime 1x -count=1 -timeout 8h $(or $(PACKAGES),./test/bench/... ./test/lab/replace)
 
+.PHONY: fgd-table
+fgd-table: deps ## GPUs allocated of the FGD authors' pod lists by kube-scheduler RELEASE (v1.24.3 and the newest): SEEDS (42 to 51), SIDES (default mostallocated gpupacking), every EVERYth node (1); records results on all nodes for the page of GPUPacking; takes hours (root)
+	EVERY='$(or $(EVERY),1)' RELEASE='$(or $(RELEASE),v1.24.3 $(shell grep -v '^\#' versions/releases.txt | head -n 1))' GOGC=$${GOGC:-400} \
+	go test -vet=off -ldflags=-w -count=1 -run '^$$' -bench AllocatedGPUs -benchtime 1x -timeout 48h -v ./test/bench/gpus -update
+	go test -vet=off ./test/internal/gputable -run Page -update
+
 .PHONY: golden
 golden: ## rewrite the golden files; read the diff before you commit it
 	go test $(addprefix ./,$(GOLDENS)) -update

@@ -21,6 +21,9 @@ type Arguments struct {
 	Devices Devices `json:"devices,omitempty"`
 	// Annotations are set on a pod before it is bound.
 	Annotations Annotations `json:"annotations,omitempty"`
+	// ModelLabel is the node label with the model of the devices. Pods that require models by it, in
+	// their node selector or node affinity, count in the workload of nodes with these models only.
+	ModelLabel string `json:"modelLabel,omitempty"`
 	// Workload is the pod mix for which fragmentation is measured. Defaults to the mix of pods in the
 	// cluster.
 	Workload []Class `json:"workload,omitempty"`
@@ -52,6 +55,8 @@ type Class struct {
 	CPU resource.Quantity `json:"cpu,omitempty"`
 	// Amount is each pod's request of the resource, at least 1.
 	Amount int64 `json:"amount,omitempty"`
+	// Models are models of devices of which each pod requires one. Without them it may have any.
+	Models []string `json:"models,omitempty"`
 	// Weight is their number in relation to the other classes, 1 by default.
 	Weight float64 `json:"weight,omitempty"`
 }
@@ -60,6 +65,7 @@ type settings struct {
 	resource, count corev1.ResourceName
 	units           int64
 	annotations     Annotations
+	modelLabel      string
 	// workload is nil if it is measured.
 	workload workload
 }
@@ -98,12 +104,15 @@ func decode(args scheduler.Arguments) (*settings, error) {
 	if err := a.Annotations.validate(); err != nil {
 		return nil, err
 	}
+	if wrong := validation.IsQualifiedName(a.ModelLabel); a.ModelLabel != "" && len(wrong) > 0 {
+		return nil, fmt.Errorf("modelLabel: %q is not the key of a label: %s", a.ModelLabel, strings.Join(wrong, "; "))
+	}
 	s := &settings{
 		resource: corev1.ResourceName(a.Resource), count: corev1.ResourceName(a.Devices.CountResource),
-		units: a.Devices.Units, annotations: a.Annotations,
+		units: a.Devices.Units, annotations: a.Annotations, modelLabel: a.ModelLabel,
 	}
 	var err error
-	s.workload, err = fixed(a.Workload)
+	s.workload, err = fixed(a.Workload, a.ModelLabel)
 	return s, err
 }
 
@@ -130,9 +139,8 @@ func (a Annotations) validate() error {
 	return nil
 }
 
-func fixed(classes []Class) (workload, error) {
-	var w workload
-	sum := 0.0
+func fixed(classes []Class, modelLabel string) (workload, error) {
+	var t tally
 	for i, c := range classes {
 		if c.Weight == 0 {
 			c.Weight = 1
@@ -144,12 +152,10 @@ func fixed(classes []Class) (workload, error) {
 			return nil, fmt.Errorf("workload[%d].cpu: %s is less than 0", i, c.CPU.String())
 		case c.Weight < 0:
 			return nil, fmt.Errorf("workload[%d].weight: %v is less than 0", i, c.Weight)
+		case len(c.Models) > 0 && modelLabel == "":
+			return nil, fmt.Errorf("workload[%d].models: need modelLabel", i)
 		}
-		w = append(w, class{demand: demand{cpu: c.CPU.MilliValue(), gpu: c.Amount}, share: c.Weight})
-		sum += c.Weight
+		t.add(demand{cpu: c.CPU.MilliValue(), gpu: c.Amount}, c.Models, c.Weight)
 	}
-	for i := range w {
-		w[i].share /= sum
-	}
-	return w, nil
+	return t.workload(), nil
 }

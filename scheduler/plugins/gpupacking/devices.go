@@ -39,6 +39,9 @@ func (g *GPUPacking) roomOf(node scheduler.NodeInfo, without types.UID) (r room,
 		g.logOversized(node.Node().Name, count)
 		return r, false
 	}
+	if g.settings.modelLabel != "" {
+		r.model = node.Node().Labels[g.settings.modelLabel]
+	}
 	r.cpu = allocatable.MilliCPU - used.MilliCPU
 	r.free = make([]int64, count)
 	for i := range r.free {
@@ -50,11 +53,15 @@ func (g *GPUPacking) roomOf(node scheduler.NodeInfo, without types.UID) (r room,
 	var unknown []*corev1.Pod
 	for i := 0; i < node.PodCount(); i++ {
 		pod := node.Pod(i)
-		d := g.demandOn(pod)
-		switch {
-		case pod.UID == without && without != "":
-			r.cpu += d.cpu
-		case d.gpu > 0 && !r.take(d.gpu, g.devicesOf(pod)):
+		if pod.UID == without && without != "" {
+			r.cpu += g.demandOn(pod).cpu
+			continue
+		}
+		taken, ok := g.reservationOf(pod.UID)
+		if !ok {
+			taken = reservation{gpu: g.demandOn(pod).gpu, devices: g.annotatedDevices(pod)}
+		}
+		if taken.gpu > 0 && !r.take(taken.gpu, taken.devices) {
 			unknown = append(unknown, pod)
 		}
 	}
@@ -73,11 +80,8 @@ func (g *GPUPacking) logOversized(node string, count int64) {
 	}
 }
 
-// devicesOf returns a pod's devices, nil if they are unknown.
-func (g *GPUPacking) devicesOf(pod *corev1.Pod) []int {
-	if devices, ok := g.assumedDevices(pod.UID); ok {
-		return devices
-	}
+// annotatedDevices returns the devices in a pod's annotation, nil if there are none.
+func (g *GPUPacking) annotatedDevices(pod *corev1.Pod) []int {
 	text := pod.Annotations[g.settings.annotations.Index]
 	if text == "" || len(text) > longestIndices {
 		return nil
@@ -93,11 +97,18 @@ func (g *GPUPacking) devicesOf(pod *corev1.Pod) []int {
 	return devices
 }
 
-// assumedDevices returns the devices that Reserve chose for a pod.
-func (g *GPUPacking) assumedDevices(uid types.UID) ([]int, bool) {
+// reservation is a pod's part of the devices of its node. The request of an extended resource never
+// changes.
+type reservation struct {
+	gpu     int64
+	devices []int
+}
+
+// reservationOf returns what Reserve chose for a pod.
+func (g *GPUPacking) reservationOf(uid types.UID) (reservation, bool) {
 	assumed, _ := g.assumed.Get(uid)
-	devices, ok := assumed.Value.([]int)
-	return devices, ok
+	r, ok := assumed.Value.(reservation)
+	return r, ok
 }
 
 // indices returns the annotation for devices.

@@ -19,6 +19,8 @@ type room struct {
 	// whole is a whole device's amount, and free the free amount on each device.
 	whole int64
 	free  []int64
+	// model is the model of the devices, "" if it is unknown.
+	model string
 }
 
 func (r room) total() int64 {
@@ -78,17 +80,30 @@ type class struct {
 	demand
 	// share is their share of the workload; all shares are 1 together.
 	share float64
+	// choosy is the part of them that requires models of devices, and models the part that accepts
+	// each.
+	choosy float64
+	models map[string]float64
+}
+
+// accepts returns the part of the pods that may use devices of a model.
+func (c class) accepts(model string) float64 {
+	if c.choosy == 0 {
+		return 1
+	}
+	return 1 - c.choosy + c.models[model]
 }
 
 // workload is the pods that the cluster has to run, M in the paper.
 type workload []class
 
 // fragment returns the mean amount of the free devices that the workload's pods cannot use, F_n(M)
-// in the paper.
+// in the paper. Pods that require another model can use none of them.
 func (w workload) fragment(r room) float64 {
-	sum := 0.0
+	total, sum := float64(r.total()), 0.0
 	for _, m := range w {
-		sum += m.share * float64(r.fragment(m.demand))
+		accept := m.accepts(r.model)
+		sum += m.share * (accept*float64(r.fragment(m.demand)) + (1-accept)*total)
 	}
 	return sum
 }
@@ -101,7 +116,7 @@ func (w workload) place(r room, d demand) (devices []int, growth float64, ok boo
 		return nil, 0, false
 	}
 	before := w.fragment(r)
-	after := room{cpu: r.cpu - d.cpu, whole: r.whole, free: append([]int64(nil), r.free...)}
+	after := room{cpu: r.cpu - d.cpu, whole: r.whole, free: append([]int64(nil), r.free...), model: r.model}
 	each, needed := r.part(d.gpu)
 	switch {
 	case d.gpu <= 0:

@@ -36,10 +36,29 @@ func TestFragmentOfAPod(t *testing.T) {
 	}
 }
 
+// A quarter of the pods may have any model, a quarter requires T4, and half requires P100 or G2.
+func TestPodsThatRequireAnotherModelUseNoDevice(t *testing.T) {
+	w := workload{{demand: demand{0, 1000}, share: 1, choosy: 0.75,
+		models: map[string]float64{"T4": 0.25, "P100": 0.5, "G2": 0.5}}}
+	for model, want := range map[string]float64{
+		"T4": 0.5*400 + 0.5*1400, "P100": 0.75*400 + 0.25*1400, "": 0.25*400 + 0.75*1400,
+	} {
+		r := room{cpu: 8000, whole: 1000, free: []int64{400, 1000}, model: model}
+		if got := w.fragment(r); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%q: fragment %v, want %v", model, got, want)
+		}
+		// A pod that may have any model uses a free device: the fragment is 400 for all pods.
+		if _, growth, ok := w.place(r, demand{0, 1000}); !ok || math.Abs(growth-(400-want)) > 1e-9 {
+			t.Errorf("%q: growth %v, want %v", model, growth, 400-want)
+		}
+	}
+}
+
 // F_n(M) is the sum over the classes: 0.5×400 + 0.3×(400+1000, lack of CPU) + 0.2×400 (a whole
 // device: only the part is lost).
 func TestFragmentOfAWorkloadIsTheWeightedSum(t *testing.T) {
-	w := workload{{demand{1000, 500}, 0.5}, {demand{9000, 100}, 0.3}, {demand{1000, 1000}, 0.2}}
+	w := workload{{demand: demand{1000, 500}, share: 0.5}, {demand: demand{9000, 100}, share: 0.3},
+		{demand: demand{1000, 1000}, share: 0.2}}
 	if got, want := w.fragment(node(400, 1000)), 0.5*400+0.3*1400+0.2*400; math.Abs(got-want) > 1e-9 {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -49,8 +68,8 @@ func TestFragmentOfAWorkloadIsTheWeightedSum(t *testing.T) {
 }
 
 func TestPlaceDescendsSteepest(t *testing.T) {
-	half := workload{{demand{0, 500}, 1}}
-	mixed := workload{{demand{0, 300}, 0.5}, {demand{0, 1000}, 0.5}}
+	half := workload{{demand: demand{0, 500}, share: 1}}
+	mixed := workload{{demand: demand{0, 300}, share: 0.5}, {demand: demand{0, 1000}, share: 0.5}}
 	for _, tt := range []struct {
 		name    string
 		mix     workload
@@ -83,7 +102,7 @@ func TestPlaceDescendsSteepest(t *testing.T) {
 // A pod that takes the last CPU of a node strands its GPUs: both are then of no use to the
 // workload.
 func TestPlaceCountsGPUsThatLackCPU(t *testing.T) {
-	w := workload{{demand{4000, 500}, 1}}
+	w := workload{{demand: demand{4000, 500}, share: 1}}
 	for _, tt := range []struct {
 		cpu  int64
 		want float64
@@ -108,7 +127,7 @@ func TestPlaceRefusesWhatDoesNotFit(t *testing.T) {
 func TestPlaceDoesNotChangeTheRoom(t *testing.T) {
 	r := node(700, 1000)
 	for _, gpu := range []int64{0, 300, 1000} {
-		if _, _, ok := (workload{{demand{0, 300}, 1}}).place(r, demand{0, gpu}); !ok {
+		if _, _, ok := (workload{{demand: demand{0, 300}, share: 1}}).place(r, demand{0, gpu}); !ok {
 			t.Fatalf("%d does not fit", gpu)
 		}
 	}
@@ -120,7 +139,7 @@ func TestPlaceDoesNotChangeTheRoom(t *testing.T) {
 func BenchmarkPlaceAShareOnEightDevices(b *testing.B) {
 	var w workload
 	for i := range maxClasses {
-		w = append(w, class{demand{int64(500 * i), int64(30*i + 30)}, 1.0 / maxClasses})
+		w = append(w, class{demand: demand{int64(500 * i), int64(30*i + 30)}, share: 1.0 / maxClasses})
 	}
 	r := node(1000, 900, 800, 700, 600, 500, 400, 300)
 	for b.Loop() {

@@ -82,7 +82,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*GP
 		return g, nil
 	}
 	pods := h.SharedInformerFactory().Core().V1().Pods()
-	go g.mix.follow(ctx, pods.Lister(), pods.Informer().HasSynced, s.resource, h.Logger(ctx))
+	go g.mix.follow(ctx, pods.Lister(), pods.Informer().HasSynced, s, h.Logger(ctx))
 	return g, nil
 }
 

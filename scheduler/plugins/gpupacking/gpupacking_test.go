@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -263,9 +264,9 @@ func TestReservedDevicesCountBeforeTheAnnotationIsSeen(t *testing.T) {
 	if diff := cmp.Diff([]int64{600, 500}, free()); diff != "" {
 		t.Errorf("after Unreserve: %v", free())
 	}
-	g.assumed.Assume(scheduler.AssumedPod{UID: pod.UID, Node: "n", Value: []int{1}})
+	g.assumed.Assume(scheduler.AssumedPod{UID: pod.UID, Node: "n", Value: reservation{400, []int{1}}})
 	g.forget(pod)
-	if _, known := g.assumedDevices(pod.UID); known {
+	if _, known := g.reservationOf(pod.UID); known {
 		t.Error("a deleted pod is not forgotten")
 	}
 }
@@ -339,13 +340,13 @@ func TestAnnotationsThatTakeTooLongToReadAreIgnored(t *testing.T) {
 	g := newPlugin(t, &plugintest.Handle{}, args)
 	pod := gpuPod("long", 200, strings.Repeat("0,", 100_000)+"0")
 	if n := testing.AllocsPerRun(10, func() {
-		if devices := g.devicesOf(pod); devices != nil {
+		if devices := g.annotatedDevices(pod); devices != nil {
 			t.Errorf("%d devices", len(devices))
 		}
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if got := g.devicesOf(gpuPod("short", 200, "255, 0")); !slices.Equal(got, []int{255, 0}) {
+	if got := g.annotatedDevices(gpuPod("short", 200, "255, 0")); !slices.Equal(got, []int{255, 0}) {
 		t.Errorf("got %v", got)
 	}
 }
@@ -381,7 +382,8 @@ func TestDevicesAreNeverOvercommitted(t *testing.T) {
 		for name, pods := range placed {
 			used := make([]int64, 4)
 			for _, pod := range pods {
-				devices, _ := g.assumedDevices(pod.UID)
+				reserved, _ := g.reservationOf(pod.UID)
+				devices := reserved.devices
 				each, needed := node().part(demandOf(pod, milli).gpu)
 				if len(devices) != needed || len(slices.Compact(slices.Clone(devices))) != needed {
 					t.Fatalf("seed %d: devices %v", seed, devices)
@@ -402,20 +404,86 @@ func TestWorkloadIsMeasuredFromPodsWithGPUs(t *testing.T) {
 	done.Status.Phase = corev1.PodSucceeded
 	pods := []*corev1.Pod{gpuPod("a", 460, ""), gpuPod("b", 460, ""), gpuPod("c", 1000, ""), gpuPod("cpu", 0, ""),
 		gpuPod("d", 460, ""), done}
-	want := workload{{demand{1000, 460}, 0.75}, {demand{1000, 1000}, 0.25}}
-	got := measure(pods, milli)
-	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+	want := workload{{demand: demand{1000, 460}, share: 0.75}, {demand: demand{1000, 1000}, share: 0.25}}
+	got := measure(pods, &settings{resource: milli})
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("workload %v, want %v", got, want)
 	}
 	var many []*corev1.Pod
 	for i := range 40 {
 		many = append(many, gpuPod(fmt.Sprint(i), int64(i+1), ""))
 	}
-	if n := len(measure(append(many, pods...), milli)); n != maxClasses {
+	if n := len(measure(append(many, pods...), &settings{resource: milli})); n != maxClasses {
 		t.Errorf("%d classes", n)
 	}
-	if got := measure(nil, milli); got != nil {
+	if got := measure(nil, &settings{resource: milli}); got != nil {
 		t.Errorf("no pods: %v", got)
+	}
+}
+
+// Pods with the same demand are one class, whatever models they require.
+func TestWorkloadHasThePartsOfPodsThatRequireModels(t *testing.T) {
+	const label = "example.com/model"
+	in := func(values ...string) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}},
+			{Key: label, Operator: corev1.NodeSelectorOpIn, Values: values},
+		}}
+	}
+	not := in("T4")
+	not.MatchExpressions[1].Operator = corev1.NodeSelectorOpNotIn
+	selector := gpuPod("selector", 460, "")
+	selector.Spec.NodeSelector = map[string]string{label: "T4"}
+	pods := []*corev1.Pod{gpuPod("any", 460, ""), selector, gpuPod("whole", 1000, "")}
+	for name, terms := range map[string][]corev1.NodeSelectorTerm{
+		"one":   {in("T4", "P100")},
+		"terms": {in("P100"), in("P100"), in("G2")},
+		"not":   {not},
+		"zone":  {in("T4"), {MatchExpressions: in("T4").MatchExpressions[:1]}},
+	} {
+		pod := gpuPod(name, 460, "")
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms},
+		}}
+		pods = append(pods, pod)
+	}
+	want := workload{
+		{demand: demand{1000, 460}, share: 6.0 / 7, choosy: 3.0 / 6, models: map[string]float64{
+			"T4": 2.0 / 6, "P100": 2.0 / 6, "G2": 1.0 / 6,
+		}},
+		{demand: demand{1000, 1000}, share: 1.0 / 7},
+	}
+	got := measure(pods, &settings{resource: milli, modelLabel: label})
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("workload %v, want %v", got, want)
+	}
+	for model, part := range map[string]float64{"": 0.5, "T4": 5.0 / 6, "G2": 4.0 / 6, "A10": 0.5} {
+		if accepts := got[0].accepts(model); math.Abs(accepts-part) > 1e-9 || got[1].accepts(model) != 1 {
+			t.Errorf("%q: %v of the first class accept it, want %v; %v of the second", model, accepts, part, got[1].accepts(model))
+		}
+	}
+	if got := measure(pods, &settings{resource: milli}); got[0].choosy != 0 {
+		t.Errorf("without the label: %v", got)
+	}
+}
+
+// A pod that may have any model leaves the devices of the model that others require.
+func TestScorePrefersNodesWhoseModelFewPodsRequire(t *testing.T) {
+	g := newPlugin(t, &plugintest.Handle{}, `{"resource": "`+milli+`", "devices": {"units": 1000}, `+
+		`"annotations": {"index": "`+index+`"}, "modelLabel": "example.com/model", `+
+		`"workload": [{"amount": 500}, {"amount": 500, "models": ["T4"]}, {"amount": 500, "models": ["G2", "T4"]}]}`)
+	score := func(model string) int64 {
+		node := gpuNode("n", 2)
+		node.Node().Labels = map[string]string{"example.com/model": model}
+		score, status := g.Score(t.Context(), plugintest.NewState(), gpuPod("p", 1000, ""), node)
+		if !status.IsSuccess() {
+			t.Fatal(status)
+		}
+		return score
+	}
+	// Of the device that the pod takes, none, a third and two thirds of the workload had no use.
+	if diff := cmp.Diff([]int64{0, 4, 8}, []int64{score("T4"), score("G2"), score("P100")}); diff != "" {
+		t.Errorf("scores on T4, G2 and P100 (-want +got):\n%s", diff)
 	}
 }
 
@@ -512,6 +580,8 @@ func TestInvalidArgumentsNameTheField(t *testing.T) {
 			"less than 1",
 		`{"workload": [{"amount": 1, "cpu": "-1"}]}`: "workload[0].cpu: -1 is less " +
 			"than 0",
+		`{"workload": [{"amount": 1, "models": ["T4"]}]}`: "workload[0].models: need modelLabel",
+		`{"modelLabel": "a b"}`:                           `modelLabel: "a b" is not the key of a label`,
 		`{"workload": [{"amount": 1}, {"amount": 1, "weight": -2}]}`: "workload[1].weight: -2 is " +
 			"less than 0",
 	} {

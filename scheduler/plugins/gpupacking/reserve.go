@@ -31,7 +31,7 @@ func (g *GPUPacking) Reserve(_ context.Context, _ scheduler.State, pod *corev1.P
 	if !ok {
 		return g.full
 	}
-	g.assumed.Assume(scheduler.AssumedPod{UID: pod.UID, Node: node, Value: devices})
+	g.assumed.Assume(scheduler.AssumedPod{UID: pod.UID, Node: node, Value: reservation{d.gpu, devices}})
 	return nil
 }
 
@@ -69,16 +69,16 @@ func (g *GPUPacking) PreBind(ctx context.Context, _ scheduler.State, pod *corev1
 	if demandOf(pod, g.settings.resource).gpu <= 0 {
 		return nil
 	}
-	devices, ok := g.assumedDevices(pod.UID)
+	reserved, ok := g.reservationOf(pod.UID)
 	if !ok {
 		return scheduler.Error(fmt.Errorf("annotate pod %s/%s: its GPUs on node %s are not reserved", pod.Namespace, pod.Name,
 			node))
 	}
-	if err := g.annotate(ctx, pod, devices); err != nil {
+	if err := g.annotate(ctx, pod, reserved.devices); err != nil {
 		return scheduler.Error(fmt.Errorf("annotate pod %s/%s with its GPUs: %w", pod.Namespace, pod.Name, err))
 	}
 	g.handle.Logger(ctx).Info(5, "GPUPacking annotated a pod", "namespace", pod.Namespace, "pod", pod.Name, "node", node,
-		"devices", devices)
+		"devices", reserved.devices)
 	return nil
 }
 

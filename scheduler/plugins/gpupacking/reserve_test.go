@@ -46,8 +46,8 @@ func TestReserveChoosesDevicesThatAreFree(t *testing.T) {
 		if got := status.String(); got != c.status || strings.HasPrefix(got, "Error") != (status.Err() != nil) {
 			t.Errorf("%s: %s, want %s", name, got, c.status)
 		}
-		devices, known := g.assumedDevices(c.pod.UID)
-		if diff := cmp.Diff(c.devices, devices); diff != "" || known != (c.devices != nil) {
+		reserved, known := g.reservationOf(c.pod.UID)
+		if diff := cmp.Diff(c.devices, reserved.devices); diff != "" || known != (c.devices != nil) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -63,8 +63,8 @@ func TestBoundPodsKeepTheirDevices(t *testing.T) {
 		}
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: status}}
 		g.Unreserve(t.Context(), nil, pod, "n")
-		if devices, known := g.assumedDevices(pod.UID); known != kept {
-			t.Errorf("scheduled %s: %s", status, fmt.Sprint(devices))
+		if reserved, known := g.reservationOf(pod.UID); known != kept {
+			t.Errorf("scheduled %s: %s", status, fmt.Sprint(reserved))
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (m *mix) set(w workload) {
 
 // follow measures the workload of the pods in the cluster until ctx is done.
 func (m *mix) follow(ctx context.Context, pods corelisters.PodLister, synced cache.InformerSynced,
-	name corev1.ResourceName, log scheduler.Logger) {
+	s *settings, log scheduler.Logger) {
 	if !cache.WaitForCacheSync(ctx.Done(), synced) {
 		return
 	}
@@ -52,7 +52,7 @@ func (m *mix) follow(ctx context.Context, pods corelisters.PodLister, synced cac
 		if err != nil {
 			log.Error(err, "GPUPacking cannot list the pods; the last workload is used")
 		} else {
-			m.set(measure(all, name))
+			m.set(measure(all, s))
 		}
 		select {
 		case <-ctx.Done():
@@ -65,18 +65,14 @@ func (m *mix) follow(ctx context.Context, pods corelisters.PodLister, synced cac
 // measure returns the workload of the pods that request the resource, running ones and pending
 // ones. Other pods are left out: the free devices are of no use to them on any node, so they change
 // no decision.
-func measure(pods []*corev1.Pod, name corev1.ResourceName) workload {
-	counts, total := map[demand]int{}, 0
+func measure(pods []*corev1.Pod, s *settings) workload {
+	var t tally
 	for _, pod := range pods {
-		if d := demandOf(pod, name); d.gpu > 0 && !scheduler.PodFinished(pod) {
-			counts[d]++
-			total++
+		if d := demandOf(pod, s.resource); d.gpu > 0 && !scheduler.PodFinished(pod) {
+			t.add(d, modelsOf(pod, s.modelLabel), 1)
 		}
 	}
-	var w workload
-	for d, count := range counts {
-		w = append(w, class{demand: d, share: float64(count) / float64(total)})
-	}
+	w := t.workload()
 	sort.Slice(w, func(i, j int) bool {
 		a, b := w[i], w[j]
 		switch {
@@ -91,6 +87,97 @@ func measure(pods []*corev1.Pod, name corev1.ResourceName) workload {
 		w = w[:maxClasses]
 	}
 	return w
+}
+
+// tally counts pods by their demand.
+type tally struct {
+	total float64
+	order []demand
+	// counts are the pods of each demand: their share is their number.
+	counts map[demand]*class
+}
+
+// add adds pods that require one of some models, or may have any without models.
+func (t *tally) add(d demand, models []string, number float64) {
+	c := t.counts[d]
+	if c == nil {
+		if t.counts == nil {
+			t.counts = map[demand]*class{}
+		}
+		c = &class{demand: d}
+		t.counts[d], t.order = c, append(t.order, d)
+	}
+	t.total += number
+	c.share += number
+	if len(models) == 0 {
+		return
+	}
+	if c.models == nil {
+		c.models = map[string]float64{}
+	}
+	c.choosy += number
+	for i, model := range models {
+		if !containsModel(models[:i], model) {
+			c.models[model] += number
+		}
+	}
+}
+
+func containsModel(models []string, model string) bool {
+	for _, m := range models {
+		if m == model {
+			return true
+		}
+	}
+	return false
+}
+
+// workload returns the classes in the order in which their first pods were added.
+func (t *tally) workload() (w workload) {
+	for _, d := range t.order {
+		c := *t.counts[d]
+		c.choosy /= c.share
+		for model := range c.models {
+			c.models[model] /= c.share
+		}
+		c.share /= t.total
+		w = append(w, c)
+	}
+	return w
+}
+
+// modelsOf returns the models of which a pod requires one: the values of a node label in its node
+// selector, or in each term of its required node affinity. Without them it may have any.
+func modelsOf(pod *corev1.Pod, label string) []string {
+	if label == "" {
+		return nil
+	}
+	if model, ok := pod.Spec.NodeSelector[label]; ok {
+		return []string{model}
+	}
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil ||
+		pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	var models []string
+	for _, term := range pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		values := valuesOf(term, label)
+		if len(values) == 0 {
+			return nil
+		}
+		models = append(models, values...)
+	}
+	return models
+}
+
+// valuesOf returns the values that a term has for a label.
+func valuesOf(term corev1.NodeSelectorTerm, label string) []string {
+	for _, e := range term.MatchExpressions {
+		if e.Key == label && e.Operator == corev1.NodeSelectorOpIn {
+			return e.Values
+		}
+	}
+	return nil
 }
 
 // demandOf returns a pod's demand. Its runtime's overhead takes no devices.

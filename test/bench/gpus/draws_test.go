@@ -5,7 +5,6 @@ package gpus
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -13,31 +12,25 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/pmk-sched/pmk-sched/test/internal/samples"
+	"github.com/pmk-sched/pmk-sched/test/internal/fgd"
+	"github.com/pmk-sched/pmk-sched/test/internal/gputable"
 	"github.com/pmk-sched/pmk-sched/test/internal/trace"
 )
 
-const (
-	// draws is how often pods are drawn from each workload.
-	draws = 10
-	// from and to are the requested GPUs, in percent of the cluster's GPUs, between which the
-	// allocated GPUs are recorded.
-	from, to = 80, 130
-)
+// from and to are the requested GPUs, in percent of the cluster's GPUs, between which the allocated
+// GPUs are reported.
+const from, to = 80, 130
 
-// seeds returns the numbers in the environment variable SEEDS, with which pods are drawn, or the
-// numbers from 1 on if it is not set.
-func seeds(b *testing.B) (all []uint64) {
+// seeds returns the numbers in the environment variable SEEDS, or the seeds of the authors' runs if
+// it is not set.
+func seeds(b *testing.B) (all []int64) {
 	b.Helper()
 	given := os.Getenv("SEEDS")
 	if given == "" {
-		for seed := range draws {
-			all = append(all, uint64(seed)+1)
-		}
-		return all
+		return gputable.Seeds()
 	}
 	for _, text := range strings.Fields(given) {
-		seed, err := strconv.ParseUint(text, 10, 64)
+		seed, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			b.Fatalf("invalid SEEDS: %v", err)
 		}
@@ -46,9 +39,9 @@ func seeds(b *testing.B) (all []uint64) {
 	return all
 }
 
-// sample returns every nth node: n is the environment variable EVERY, or the given number if it is
-// not set.
-func sample(b *testing.B, nodes []*corev1.Node, otherwise int) (some []*corev1.Node) {
+// sample returns every nth node, and n: the environment variable EVERY, or the given number if it
+// is not set.
+func sample(b *testing.B, nodes []*corev1.Node, otherwise int) (some []*corev1.Node, every int) {
 	b.Helper()
 	every, err := strconv.Atoi(cmp.Or(os.Getenv("EVERY"), fmt.Sprint(otherwise)))
 	if err != nil || every < 1 {
@@ -57,96 +50,60 @@ func sample(b *testing.B, nodes []*corev1.Node, otherwise int) (some []*corev1.N
 	for i := 0; i < len(nodes); i += every {
 		some = append(some, nodes[i])
 	}
-	return some
+	return some, every
 }
 
-// draw draws pods until they ask for enough GPUs, and returns them with the GPUs that the nodes
-// have, in thousandths.
-func draw(pods []*corev1.Pod, nodes []*corev1.Node, seed uint64) (drawn []*corev1.Pod, capacity int64) {
+// draw is a run of the authors' simulator without its policy.
+type draw struct {
+	// nodes are in the order of their names.
+	nodes []*corev1.Node
+	gpus  int
+	// pods arrive in this order.
+	pods []*corev1.Pod
+	list []fgd.Demand
+}
+
+// newDraw draws pods from a list, and gives the nodes the names of the draw.
+func newDraw(list []*corev1.Pod, nodes []*corev1.Node, seed int64) draw {
+	d := draw{nodes: make([]*corev1.Node, len(nodes))}
+	for _, pod := range list {
+		d.list = append(d.list, demandOf(pod))
+	}
 	for _, n := range nodes {
-		capacity += n.Status.Allocatable.Name(trace.GPU, "").Value()
+		d.gpus += int(n.Status.Allocatable.Name(trace.GPU, "").Value() / trace.Whole)
 	}
-	random := rand.New(rand.NewPCG(seed, 0))
-	for asked := int64(0); 100*asked < to*capacity; {
-		pod := pods[random.IntN(len(pods))]
-		asked += trace.Request(pod)
-		drawn = append(drawn, pod)
+	drawn := fgd.NewDraw(d.list, len(nodes), d.gpus, seed)
+	for _, i := range drawn.Pods {
+		d.pods = append(d.pods, list[i])
 	}
-	return drawn, capacity
+	for i, rank := range drawn.Ranks {
+		node := nodes[i].DeepCopy()
+		node.Name = fmt.Sprintf("%04d-%s", rank, node.Name)
+		node.Labels[corev1.LabelHostname] = node.Name
+		d.nodes[rank] = node
+	}
+	return d
 }
 
-// allocation returns the allocated GPUs in percent of the cluster's GPUs, at each percentage of
+// upTo returns the draw with the first pods, until they request more than a percentage of the
+// cluster's GPUs.
+func (d draw) upTo(percent int64) draw {
+	asked := int64(0)
+	for i, pod := range d.pods {
+		if asked += trace.Request(pod); 100*asked > percent*int64(d.gpus)*trace.Whole {
+			d.pods = d.pods[:i]
+			break
+		}
+	}
+	return d
+}
+
+// allocated returns the allocated GPUs in percent of the cluster's GPUs, at each percentage of
 // requested GPUs between from and to.
-func allocation(drawn []*corev1.Pod, placed []bool, capacity int64) (allocated []float64) {
-	asked, sum := int64(0), int64(0)
-	for i, pod := range drawn {
-		asked += trace.Request(pod)
-		if placed[i] {
-			sum += trace.Request(pod)
-		}
-		for 100*asked >= int64(from+len(allocated))*capacity && len(allocated) <= to-from {
-			allocated = append(allocated, 100*float64(sum)/float64(capacity))
-		}
+func (d draw) allocated(placed []bool) []float64 {
+	var pods []fgd.Demand
+	for _, pod := range d.pods {
+		pods = append(pods, demandOf(pod))
 	}
-	return allocated
-}
-
-// askedFor are the percentages of requested GPUs at which the allocated GPUs are reported.
-var askedFor = []int{95, 100, 105, 130}
-
-// tables have the allocated GPUs of each policy, by workload, for each percentage of askedFor.
-type tables map[int]*samples.Table
-
-func newTables() tables {
-	t := tables{}
-	for _, percent := range askedFor {
-		t[percent] = &samples.Table{}
-	}
-	return t
-}
-
-// add adds what allocation returns for one draw.
-func (t tables) add(policy, workload string, allocated []float64) {
-	for percent, table := range t {
-		table.Add(policy, workload, allocated[percent-from])
-	}
-}
-
-// report reports the mean over all draws, the least and the most.
-func (t tables) report(b *testing.B, policy, workload string) {
-	b.Helper()
-	for _, percent := range askedFor {
-		t[percent].Of(policy, workload).ReportMean(b, policy, fmt.Sprintf("%%-of-%d", percent))
-	}
-}
-
-// checkAbove fails unless the plugin allocates so many percentage points more than other sides, at
-// 100 % asked for, in the workloads that were measured.
-func (t tables) checkAbove(b *testing.B, claim samples.Claimed, points float64, workloads, others []string) {
-	b.Helper()
-	for _, workload := range workloads {
-		own := t[100].Of("gpupacking", workload)
-		for _, other := range others {
-			if set := t[100].Of(other, workload); len(own) > 0 && len(set) == len(own) {
-				claim.AtLeast(b, workload+": percentage points above "+other, own.Mean()-set.Mean(), points)
-			}
-		}
-	}
-}
-
-// allWorkloads returns the names of the workloads.
-func allWorkloads() (names []string) {
-	for _, w := range trace.Workloads() {
-		names = append(names, w.Name)
-	}
-	return names
-}
-
-// log writes the tables of the documentation.
-func (t tables) log(b *testing.B) {
-	b.Helper()
-	for _, percent := range askedFor {
-		b.Log(t[percent].MarkdownMean(fmt.Sprintf("%d %% asked for", percent),
-			func(percent float64) string { return fmt.Sprintf("%.1f", percent) }))
-	}
+	return fgd.Allocated(pods, placed, d.gpus, from, to)
 }

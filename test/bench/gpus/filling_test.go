@@ -5,6 +5,7 @@ package gpus
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -28,9 +29,8 @@ type filling struct {
 	nodes   []*plugintest.Node
 	// whole is the room of each node when it is empty, and left its free room.
 	whole, left []amounts
-	// drawn are the pods, and classes their workload as the plugin measures it.
-	drawn   []*corev1.Pod
-	classes []gpupacking.Class
+	// list is the list from which the pods are drawn.
+	list []fgd.Demand
 	// scored is the number of nodes with room that are scored for a pod, and next the node at which
 	// the search for them begins.
 	scored, next int
@@ -84,10 +84,11 @@ func (a *answers) of(node int, pods int64, compute func() int64) int64 {
 	return a.current[node].value
 }
 
-func newFilling(b *testing.B, nodes []*corev1.Node, drawn []*corev1.Pod, percentage int) *filling {
+func newFilling(b *testing.B, d draw, p policy) *filling {
 	b.Helper()
+	nodes := d.nodes
 	x := &filling{
-		b: b, drawn: drawn, classes: mostFrequent(drawn), scored: len(nodes) * percentage / 100,
+		b: b, list: d.list, scored: len(nodes) * p.percentage / 100,
 		cluster: plugintest.NewCluster(0, &corev1.Node{}),
 		rooms:   &answers{all: map[any][]answer{}}, values: &answers{all: map[any][]answer{}},
 	}
@@ -99,10 +100,18 @@ func newFilling(b *testing.B, nodes []*corev1.Node, drawn []*corev1.Pod, percent
 		x.whole, x.left = append(x.whole, room), append(x.left, room)
 		x.free = append(x.free, slices.Repeat([]int64{trace.Whole}, int(room.gpu/trace.Whole)))
 	}
-	args, err := json.Marshal(map[string]any{
+	arguments := map[string]any{
 		"resource": openb.GPUMilli, "devices": map[string]any{"units": trace.Whole},
-		"annotations": map[string]any{"index": index}, "workload": x.classes,
-	})
+		"annotations": map[string]any{"index": index}, "modelLabel": openb.GPUModel, "workload": mostFrequent(d.pods),
+	}
+	if p.name == withoutModels {
+		classes := mostFrequent(d.pods)
+		for i := range classes {
+			classes[i].Models = nil
+		}
+		arguments["modelLabel"], arguments["workload"] = "", classes
+	}
+	args, err := json.Marshal(arguments)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -120,39 +129,34 @@ func newFilling(b *testing.B, nodes []*corev1.Node, drawn []*corev1.Pod, percent
 	return x
 }
 
-// mostFrequent returns the workload of the pods, as the plugin measures it.
-func mostFrequent(pods []*corev1.Pod) []gpupacking.Class {
-	counts := map[[2]int64]*gpupacking.Class{}
-	var all []*gpupacking.Class
+// mostFrequent returns the workload of the pods, as the plugin measures it: the most frequent
+// requests, with the models that their pods require.
+func mostFrequent(pods []*corev1.Pod) (classes []gpupacking.Class) {
+	type request struct{ cpu, gpu int64 }
+	counts, byModels := map[request]int{}, map[request]map[string]*gpupacking.Class{}
+	var order []request
 	for _, pod := range pods {
-		cpu, gpu := pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU], trace.Request(pod)
-		key := [2]int64{cpu.MilliValue(), gpu}
-		if gpu > 0 && counts[key] == nil {
-			counts[key] = &gpupacking.Class{CPU: cpu, Amount: gpu}
-			all = append(all, counts[key])
+		d := demandOf(pod)
+		if d.GPU == 0 {
+			continue
 		}
-		if gpu > 0 {
-			counts[key].Weight++
+		r := request{d.CPU, d.GPU}
+		if counts[r]++; byModels[r] == nil {
+			byModels[r], order = map[string]*gpupacking.Class{}, append(order, r)
 		}
+		if byModels[r][d.Models] == nil {
+			cpu := pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU]
+			byModels[r][d.Models] = &gpupacking.Class{CPU: cpu, Amount: d.GPU, Models: trace.Models(pod)}
+		}
+		byModels[r][d.Models].Weight++
 	}
-	slices.SortStableFunc(all, func(a, b *gpupacking.Class) int { return int(b.Weight - a.Weight) })
-	var classes []gpupacking.Class
-	for _, c := range all[:min(32, len(all))] {
-		classes = append(classes, *c)
+	slices.SortStableFunc(order, func(a, b request) int { return counts[b] - counts[a] })
+	for _, r := range order[:min(32, len(order))] {
+		for _, models := range slices.Sorted(maps.Keys(byModels[r])) {
+			classes = append(classes, *byModels[r][models])
+		}
 	}
 	return classes
-}
-
-// requestsOfGPUs returns the workload as the plugin measures it.
-func (x *filling) requestsOfGPUs() (w fgd.Workload) {
-	sum := 0.0
-	for _, c := range x.classes {
-		sum += c.Weight
-	}
-	for _, c := range x.classes {
-		w = append(w, fgd.Class{Demand: fgd.Demand{CPU: c.CPU.MilliValue(), GPU: c.Amount}, Share: c.Weight / sum})
-	}
-	return w
 }
 
 func requestOf(pod *corev1.Pod) amounts {
@@ -167,27 +171,6 @@ func demandOf(pod *corev1.Pod) fgd.Demand {
 // room returns the free room of a node.
 func (x *filling) room(node int) fgd.Node {
 	return fgd.Node{CPU: x.left[node].cpu, GPUs: x.free[node], Model: x.nodes[node].Node().Labels[openb.GPUModel]}
-}
-
-// placeOnFullest returns the devices with which F_n(M) shrinks most, and by how much. Of devices
-// that are equal in this, it takes the one with the least room, as the plugin does.
-func (x *filling) placeOnFullest(w fgd.Workload, d fgd.Demand, node int) (devices []int, descent float64) {
-	room := x.room(node)
-	order := make([]int, len(room.GPUs))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return int(room.GPUs[a] - room.GPUs[b]) })
-	sorted := room
-	sorted.GPUs = nil
-	for _, i := range order {
-		sorted.GPUs = append(sorted.GPUs, room.GPUs[i])
-	}
-	chosen, descent := w.Place(sorted, d, func(descent float64) float64 { return descent })
-	for _, i := range chosen {
-		devices = append(devices, order[i])
-	}
-	return devices, descent
 }
 
 // fill places the pods one after the other, and returns which ones have a node.

@@ -1,100 +1,110 @@
 //go:build linux
 
 // Package gpus repeats with a real kube-scheduler the comparison of Weng et al., "Beware of
-// Fragmentation" (USENIX ATC 2023): a cluster is filled with pods drawn from the openb trace until
-// they ask for more GPUs than it has, and the allocated GPUs are compared with the requested ones.
+// Fragmentation" (USENIX ATC 2023): nodes with GPUs are filled with pods from one of the authors'
+// lists until they ask for more GPUs than there are, and the allocated GPUs are compared with the
+// requested ones. Pods and nodes are in the order of the authors' own runs.
 package gpus
 
 import (
-	"context"
 	"flag"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
-	"time"
 
-	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	pmksched "github.com/pmk-sched/pmk-sched"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/openb"
-	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/gputable"
 	"github.com/pmk-sched/pmk-sched/test/internal/samples"
 	"github.com/pmk-sched/pmk-sched/test/internal/trace"
 )
 
-const (
-	release = "v1.24.3"
-	page    = "scheduler/plugins/gpupacking/README.md"
-)
+const page = "scheduler/plugins/gpupacking/README.md"
 
-var update = flag.Bool("update", false, "draw the picture of the documentation (BenchmarkPolicies); add the results to "+
-	"testdata/allocated.csv (BenchmarkAllocatedGPUs)")
+var update = flag.Bool("update", false, "record the results on all nodes in testdata/allocated.csv; draw the picture of the "+
+	"documentation (BenchmarkPolicies)")
 
 // index is the annotation with the devices of a pod.
 const index = "alibabacloud.com/gpu-index"
 
 // arguments of the plugin, for the resource of the trace.
-const arguments = `{resource: ` + openb.GPUMilli + `, devices: {units: 1000}, annotations: {index: ` + index + `}}`
+const arguments = `{resource: ` + openb.GPUMilli + `, devices: {units: 1000}, annotations: {index: ` + index + `}, modelLabel: ` +
+	openb.GPUModel + `}`
 
 // side is a configuration of a profile.
 type side struct {
 	name, plugins, config string
 }
 
-// sides differ in how nodes are scored. In all of them the plugin filters nodes by the free share
-// of each device, and chooses the device, because kube-scheduler knows sums only.
-var sides = []side{
-	{"default", "multiPoint: {enabled: [{name: GPUPacking}]}, score: {disabled: [{name: GPUPacking}]}", ""},
-	{"mostallocated",
+// allSides differ in how nodes are scored. In all of them the plugin filters nodes by the free
+// share of each device, and chooses the device, because kube-scheduler knows sums only.
+var allSides = []side{
+	{gputable.Default, "multiPoint: {enabled: [{name: GPUPacking}]}, score: {disabled: [{name: GPUPacking}]}", ""},
+	{gputable.MostAllocated,
 		"multiPoint: {enabled: [{name: GPUPacking}, {name: NodeResourcesFit, weight: 100}]}, score: {disabled: [{name: " +
 			"GPUPacking}]}",
 		", {name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, resources: [{name: " + openb.GPUMilli +
 			", weight: 1}, {name: cpu, weight: 1}]}}}"},
-	{"gpupacking", "multiPoint: {enabled: [{name: GPUPacking, weight: 100}]}", ""},
+	{gputable.GPUPacking, "multiPoint: {enabled: [{name: GPUPacking, weight: 100}]}", ""},
 }
 
-// BenchmarkAllocatedGPUs fills every fourth node of the cluster with each side, for each workload
-// once for each of ten draws. All sides get the same pods, and take turns. On all nodes a draw has
-// four times as many pods, and a scheduler scores four times as many nodes for each of them.
+// most is how many GPUs the pods of a draw request for a kube-scheduler, in percent of the
+// cluster's: as many as the value at 100 % depends on. The others would only take time.
+const most = 101
+
+// BenchmarkAllocatedGPUs fills the cluster with each side, with the pods of each list once for each
+// seed. All sides get the same pods, and take turns. All lists are measured with one seed before
+// any of them is with the next one.
 func BenchmarkAllocatedGPUs(b *testing.B) {
-	nodes, pods := trace.Read(b)
-	nodes = sample(b, nodes, 4)
-	// Before 1.32 the watch cache lists pods in any order, and the scheduler would not try them in the
-	// order in which they are drawn.
-	x := controlplane.Start(b, release, "--watch-cache-sizes=pods#0")
-	binary, err := controlplane.Build(b.Context(),
-		build.Options{Release: x.Release, Plugins: []plugins.Plugin{{Builtin: "gpupacking"}}, Sources: pmksched.Sources})
-	if err != nil {
-		b.Fatal(err)
-	}
-	createNodes(b, x, nodes)
-	all := results{nodes: len(nodes)}
-	if *update {
-		all.read(b)
-	}
-	for _, w := range trace.Workloads() {
-		b.Run(w.Name, func(b *testing.B) {
-			made := w.Make(nodes, pods)
-			for b.Loop() {
-				for round, seed := range seeds(b) {
-					drawn, capacity := draw(made, nodes, seed)
-					for _, s := range samples.Turn(sides, round) {
-						all.put(b, result{w.Name, s.name, seed, s.allocate(b, x, binary, drawn, capacity)})
-					}
+	nodes, every := sample(b, trace.GPUNodes(b), 4)
+	for _, release := range releases() {
+		b.Run(release, func(b *testing.B) {
+			var all fills
+			c := startCluster(b, release)
+			for round, seed := range seeds(b) {
+				for _, w := range trace.Workloads(b) {
+					b.Run(fmt.Sprintf("%d/%s", seed, w.Name), func(b *testing.B) {
+						for b.Loop() {
+							d := newDraw(w.Pods(b), nodes, seed).upTo(most)
+							for _, s := range samples.Turn(sides(b), round) {
+								run := gputable.Draw{Release: release, List: w.Name, Side: s.name, Seed: seed}
+								f := fill{run, d.allocated(c.fill(b, s, d))}
+								all = append(all, f)
+								if *update && every == 1 {
+									fills{f}.record(b)
+								}
+							}
+						}
+					})
 				}
 			}
-			for _, s := range sides {
-				all.tables().report(b, s.name, w.Name)
-			}
+			all.log(b, 100)
 		})
 	}
-	all.tables().log(b)
-	all.tables().checkAbove(b, samples.Claim(page, "GPUPacking allocates the most in all workloads at 100 % asked for"), 0,
-		allWorkloads(), []string{"default", "mostallocated"})
+}
+
+// sides returns the sides in the environment variable SIDES, or all of them if it is not set.
+func sides(b *testing.B) []side {
+	b.Helper()
+	names := strings.Fields(os.Getenv("SIDES"))
+	if len(names) == 0 {
+		return allSides
+	}
+	some := slices.DeleteFunc(slices.Clone(allSides), func(s side) bool { return !slices.Contains(names, s.name) })
+	if len(some) != len(names) {
+		b.Fatalf("invalid SIDES %q", names)
+	}
+	return some
+}
+
+// releases returns the releases in the environment variable RELEASE, or v1.24.3 if it is not set.
+func releases() []string {
+	if all := strings.Fields(os.Getenv("RELEASE")); len(all) > 0 {
+		return all
+	}
+	return []string{apiserver.Release}
 }
 
 // source returns the configuration.
@@ -105,79 +115,4 @@ percentageOfNodesToScore: 100
 clientConnection: {qps: 2000, burst: 2000}
 profiles: [{schedulerName: %s, plugins: {%s}, pluginConfig: [{name: GPUPacking, args: %s}%s]}]
 `, s.name, s.plugins, arguments, s.config)
-}
-
-// allocate fills the cluster with a side and returns the allocated GPUs as allocation does.
-func (s side) allocate(b *testing.B, x *controlplane.Plane, binary string, drawn []*corev1.Pod,
-	capacity int64) []float64 {
-	b.Helper()
-	process := x.NewScheduler(b, controlplane.Scheduler{
-		Name: s.name, Plugins: []string{"GPUPacking"}, Source: s.source(), Binary: binary,
-	})
-	started := time.Now()
-	allocated := allocation(drawn, fill(b, x, s.name, process, drawn), capacity)
-	b.Logf("%s, %d pods in %s", s.name, len(drawn), time.Since(started).Round(time.Second))
-	return allocated
-}
-
-func createNodes(b *testing.B, x *controlplane.Plane, nodes []*corev1.Node) {
-	b.Helper()
-	var all errgroup.Group
-	all.SetLimit(20)
-	for _, n := range nodes {
-		all.Go(func() error {
-			_, err := x.Kube.CoreV1().Nodes().Create(b.Context(), n, metav1.CreateOptions{})
-			return err
-		})
-	}
-	if err := all.Wait(); err != nil {
-		b.Fatal(err)
-	}
-}
-
-// fill creates the pods before the scheduler starts, and waits until it has tried all of them. It
-// returns which ones are bound.
-func fill(b *testing.B, x *controlplane.Plane, name string, process *controlplane.Process, drawn []*corev1.Pod) []bool {
-	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), 30*time.Minute)
-	defer cancel()
-	x.Namespace(ctx, b, name)
-	defer x.Clear(b, name)
-	var pods []*corev1.Pod
-	for i, from := range drawn {
-		// the scheduler lists them in this order
-		pod := controlplane.Filling(controlplane.Pod(name, "", fmt.Sprintf("pod-%06d", i)))
-		pod.Spec.NodeSelector = nil
-		pod.Spec.Affinity, pod.Spec.Containers[0].Resources = from.Spec.Affinity, from.Spec.Containers[0].Resources
-		pods = append(pods, pod)
-	}
-	x.Create(ctx, b, name, pods...)
-	process.Start()
-	defer process.Kill()
-	for {
-		unbound, err := x.Kube.CoreV1().Pods(name).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName="})
-		if err != nil {
-			b.Fatal(err)
-		}
-		placed, left := slices.Repeat([]bool{true}, len(drawn)), 0
-		for i := range unbound.Items {
-			pod := &unbound.Items[i]
-			if len(pod.Status.Conditions) == 0 {
-				left++
-			}
-			var index int
-			if _, err := fmt.Sscanf(pod.Name, "pod-%d", &index); err != nil {
-				b.Fatal(err)
-			}
-			placed[index] = false
-		}
-		if left == 0 {
-			return placed
-		}
-		select {
-		case <-ctx.Done():
-			b.Fatalf("%s has not tried %d of %d pods:\n%s", name, left, len(drawn), process.Log())
-		case <-time.After(2 * time.Second):
-		}
-	}
 }

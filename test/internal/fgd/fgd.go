@@ -1,12 +1,14 @@
 // Package fgd is the policy of Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing
 // Workloads with Fragmentation Gradient Descent" (USENIX ATC 2023), from the formulas of its
-// sections 3 and 4, for comparisons.
+// sections 3 and 4, and the method of its authors' measurements, for comparisons.
 //
 // Facts that are not in the formulas are from the authors' simulator,
 // github.com/hkust-adsl/kubernetes-scheduler-simulator: the rounding of the score
 // (pkg/simulator/plugin/fgd_score.go), the typical pods, and that the GPUs of a node of another
 // model are of no use to a pod (pkg/utils/frag.go). Of the nodes with the highest score, its copy
-// of the scheduler chooses the first one by name (pkg/scheduler/core/generic_scheduler.go).
+// of the scheduler chooses the first one by name (pkg/scheduler/core/generic_scheduler.go). How
+// pods are drawn is in pkg/simulator/simulator.go, and how their results are averaged in
+// experiments/analysis/merge_alloc_discrete.py.
 package fgd
 
 import (
@@ -42,8 +44,8 @@ func (d Demand) accepts(model string) bool {
 	return false
 }
 
-// part returns the amount that a pod takes of each GPU, and the number of GPUs.
-func (d Demand) part() (each, gpus int64) {
+// Part returns the amount that a pod takes of each GPU, and the number of GPUs.
+func (d Demand) Part() (each, gpus int64) {
 	if d.GPU < whole {
 		return d.GPU, min(d.GPU, 1)
 	}
@@ -62,7 +64,7 @@ type Node struct {
 // fragment returns F_n(m), how much of the free GPUs a pod cannot use: all of it if the pod cannot
 // run on the node or needs no GPU, else the free amounts of GPUs with less than it needs of one.
 func (n Node) fragment(d Demand) float64 {
-	each, gpus := d.part()
+	each, gpus := d.Part()
 	var free, tooSmall int64
 	for _, left := range n.GPUs {
 		free += left
@@ -132,7 +134,7 @@ func Score(descent float64) float64 { return math.Floor(100 / (1 + math.Exp(-des
 func (w Workload) Place(n Node, d Demand, score func(descent float64) float64) (gpus []int, best float64) {
 	before := w.Fragment(n)
 	after := Node{CPU: n.CPU - d.CPU, GPUs: slices.Clone(n.GPUs), Model: n.Model}
-	each, count := d.part()
+	each, count := d.Part()
 	if each < whole && count > 0 {
 		return w.share(before, after, each, score)
 	}

@@ -55,9 +55,9 @@ func TestTableHasMeanAndRangeOfEachRowAndSide(t *testing.T) {
 	for _, s := range []float64{3, 1, 5} {
 		table.Add("best fit", "default", s)
 	}
-	table.Add("by chance", "gpushare0", 1)
+	table.Add("by chance", "gpushare40", 1)
 	want := `
-| GPUs | default | gpushare0 |
+| GPUs | default | gpushare40 |
 |---|---|---|
 | best fit | 3.0 (1.0–5.0) | - |
 | by chance | - | 1.0 (1.0–1.0) |

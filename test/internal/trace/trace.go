@@ -1,5 +1,5 @@
 // Package trace reads Alibaba's openb trace for benchmarks, the nodes and pods of a cluster with
-// GPUs, and makes workloads of other kinds from its pods.
+// GPUs, and the pod lists of other kinds that its authors made from it.
 package trace
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/openb"
 )
 
-// variable names the directory with the two lists of the trace.
+// variable names the directory with the lists of the trace.
 const variable = "PMK_SCHED_OPENB"
 
 // GPU is the extended resource of the trace.
@@ -23,19 +23,26 @@ const GPU = corev1.ResourceName(openb.GPUMilli)
 // Whole is the amount of the resource that a GPU has.
 const Whole = 1000
 
-// Files returns the paths of the lists of nodes and pods. Without the trace the benchmark fails.
-func Files(b *testing.B) (nodes, pods string) {
+// directory returns the directory with the lists of the trace.
+func directory(b testing.TB) string {
 	b.Helper()
 	dir := os.Getenv(variable)
 	if dir == "" {
-		b.Fatalf("set %s to the directory with openb_node_list_all_node.csv and openb_pod_list_default.csv: "+
-			"directory cluster-trace-gpu-v2023/csv of github.com/alibaba/clusterdata", variable)
+		b.Fatalf("set %s to a directory with the lists openb_*.csv: directory data/csv of "+
+			"github.com/hkust-adsl/kubernetes-scheduler-simulator", variable)
 	}
+	return dir
+}
+
+// Files returns the paths of the lists of all nodes and pods of the trace itself.
+func Files(b testing.TB) (nodes, pods string) {
+	b.Helper()
+	dir := directory(b)
 	return filepath.Join(dir, "openb_node_list_all_node.csv"), filepath.Join(dir, "openb_pod_list_default.csv")
 }
 
-// Read returns the nodes and the pods. Without the trace the benchmark fails.
-func Read(b *testing.B) ([]*corev1.Node, []*corev1.Pod) {
+// Read returns all nodes and pods of the trace itself.
+func Read(b testing.TB) ([]*corev1.Node, []*corev1.Pod) {
 	b.Helper()
 	nodes, pods := Files(b)
 	return list[corev1.Node](b, nodes, "Node", openb.Nodes), list[corev1.Pod](b, pods, "Pod", openb.Pods)
@@ -48,7 +55,7 @@ func Request(pod *corev1.Pod) int64 {
 }
 
 // list reads the objects of one kind: the list of pods begins with their namespace.
-func list[T any](b *testing.B, name, kind string, read func(io.Reader, func(map[string]any) error) error) []*T {
+func list[T any](b testing.TB, name, kind string, read func(io.Reader, func(map[string]any) error) error) []*T {
 	b.Helper()
 	file, err := os.Open(name)
 	if err != nil {

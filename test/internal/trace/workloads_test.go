@@ -1,122 +1,53 @@
 package trace_test
 
 import (
-	"fmt"
-	"math"
-	"slices"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/openb"
 	"github.com/pmk-sched/pmk-sched/test/internal/trace"
 )
 
-// pods returns 3 pods without GPUs and 16 pods that request 15 GPUs: 5 in shares, 6 with several.
-func pods() (all []*corev1.Pod) {
-	add := func(count int, gpu int64) {
-		for range count {
-			all = append(all, &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(len(all))},
-				Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
-					Requests: requests(1, gpu),
-				}}}},
-			})
-		}
-	}
-	add(3, 0)
-	add(10, 500)
-	add(4, 1000)
-	add(1, 2000)
-	add(1, 4000)
-	return all
-}
-
-func requests(cpu, gpu int64) corev1.ResourceList {
-	list := corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cpu, resource.DecimalSI)}
-	if gpu > 0 {
-		list[trace.GPU] = *resource.NewQuantity(gpu, resource.DecimalSI)
-	}
-	return list
-}
-
-func node(model string, cpu, gpu int64) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{openb.GPUModel: model}},
-		Status: corev1.NodeStatus{Allocatable: requests(cpu, gpu)}}
-}
-
-func workload(t *testing.T, name string, pods []*corev1.Pod, nodes ...*corev1.Node) []*corev1.Pod {
-	t.Helper()
-	all := trace.Workloads()
-	i := slices.IndexFunc(all, func(w trace.Workload) bool { return w.Name == name })
-	if i < 0 {
-		t.Fatalf("no workload %s", name)
-	}
-	return all[i].Make(nodes, pods)
-}
-
-func TestWorkloadsHaveTheNumbersOfTheirRules(t *testing.T) {
-	type sums struct {
-		// None are the pods without GPUs, and GPU those with GPUs.
-		None, GPU int
-		// Shares and Several are parts of the requested GPUs, in percent.
-		Shares, Several float64
-	}
-	for name, want := range map[string]sums{
-		"default":     {None: 3, GPU: 16, Shares: 33, Several: 40},
-		"gpuspec33":   {None: 3, GPU: 16, Shares: 33, Several: 40},
-		"gpumodel33":  {None: 3, GPU: 16, Shares: 33, Several: 40},
-		"gpushare0":   {None: 3, GPU: 16, Shares: 0, Several: 56},  // 14 of 25 GPUs
-		"gpushare60":  {None: 3, GPU: 16, Shares: 62, Several: 19}, // 6.5 and 2 of 10.5 GPUs
-		"gpushare100": {None: 3, GPU: 16, Shares: 100, Several: 0},
-		"multigpu50":  {None: 3, GPU: 17, Shares: 29, Several: 47}, // 5 and 8 of 17 GPUs
+func TestWorkloadsAreThePodListsOfTheDirectory(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PMK_SCHED_OPENB", dir)
+	for name, text := range map[string]string{
+		"openb_pod_list_gpuspec33.csv": "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time\n" +
+			"pod-1,1000,1,1,460,P100|V100M32,LS,Running,0\npod-0,1000,1,0,0,,LS,Running,0\n",
+		"openb_pod_list_multigpu20.csv": "name,cpu_milli,memory_mib,num_gpu,gpu_milli\npod-0,1000,1,8,1000\n",
+		"openb_node_list_gpu_node.csv":  "sn,cpu_milli,memory_mib,gpu,model\nnode-0,1000,1,2,P100\n",
+		"fgd_authors_allocated.csv":     "workload\n",
 	} {
-		var got sums
-		var all, shares, several float64
-		for _, pod := range workload(t, name, pods(), node("T4", 8, 4000)) {
-			gpu := trace.Request(pod)
-			all += float64(gpu)
-			switch {
-			case gpu == 0:
-				got.None++
-				continue
-			case gpu < trace.Whole:
-				shares += float64(gpu)
-			case gpu > trace.Whole:
-				several += float64(gpu)
-			}
-			got.GPU++
-		}
-		got.Shares, got.Several = math.Round(100*shares/all), math.Round(100*several/all)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-}
-
-func TestEveryThirdPodRequiresAModelThatHasRoomForIt(t *testing.T) {
-	nodes := []*corev1.Node{node("T4", 8, 1000), node("P100", 8, 2000), node("G2", 8, 4000), node("", 8, 0),
-		node("G3", 0, 8000)}
-	given := pods()
-	for name, want := range map[string][]string{
-		"gpumodel33": {"500 G2", "500 G2", "500 P100", "1000 T4", "2000 G2"},
-		"gpuspec33":  {"500 P100|V100M16|V100M32", "500 P100", "500 T4", "1000 T4", "2000 G2"},
-	} {
-		var got []string
-		for _, pod := range workload(t, name, given, nodes...) {
-			if models := trace.Models(pod); len(models) > 0 {
-				got = append(got, fmt.Sprint(trace.Request(pod), " ", strings.Join(models, "|")))
-			}
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+	type pod struct {
+		Name, Models string
+		GPU          int64
+	}
+	got := map[string][]pod{}
+	for _, w := range trace.Workloads(t) {
+		for _, p := range w.Pods(t) {
+			got[w.Name] = append(got[w.Name], pod{p.Name, strings.Join(trace.Models(p), " "), trace.Request(p)})
 		}
 	}
-	if diff := cmp.Diff(pods(), given); diff != "" {
-		t.Errorf("the pods of the trace have changed:\n%s", diff)
+	want := map[string][]pod{
+		"gpuspec33":  {{"pod-1", "P100 V100M32", 460}, {"pod-0", "", 0}},
+		"multigpu20": {{"pod-0", "", 8000}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("workloads (-want +got):\n%s", diff)
+	}
+	nodes := trace.GPUNodes(t)
+	if len(nodes) != 1 {
+		t.Fatalf("got %d nodes, want 1", len(nodes))
+	}
+	room := nodes[0].Status.Allocatable
+	if gpu := room.Name(trace.GPU, "").Value(); gpu != 2000 || room.Pods().Value() != 1001 {
+		t.Errorf("got room for %d thousandths of GPUs and %d pods, want 2000 and 1001", gpu, room.Pods().Value())
 	}
 }

@@ -35,16 +35,21 @@ const (
 )
 
 func nodeColumns() []string { return []string{"sn", "cpu_milli", "memory_mib", "gpu", "model"} }
+
+// podColumns returns the columns of a pod list in their order. The authors' lists with more pods
+// that need several GPUs have the first requestColumns only.
 func podColumns() []string {
 	return []string{"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase",
-		"creation_time"}
+		"creation_time", "deletion_time", "scheduled_time"}
 }
+
+const requestColumns = 5
 
 // IsNodes reports whether a file that begins with start is a node list.
 func IsNodes(start []byte) bool { return isList(start, nodeColumns()) }
 
 // IsPods reports whether a file that begins with start is a pod list.
-func IsPods(start []byte) bool { return isList(start, podColumns()) }
+func IsPods(start []byte) bool { return isList(start, podColumns()[:requestColumns]) }
 
 func isList(start []byte, columns []string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(string(start), "\ufeff"), strings.Join(columns, ","))
@@ -52,7 +57,7 @@ func isList(start []byte, columns []string) bool {
 
 // Nodes calls do with each node in a list.
 func Nodes(r io.Reader, do func(node map[string]any) error) error {
-	return eachRow(r, nodeColumns(), func(row row) error {
+	return eachRow(r, nodeColumns(), len(nodeColumns()), func(row row) error {
 		node, err := row.node()
 		if err != nil {
 			return err
@@ -66,7 +71,7 @@ func Pods(r io.Reader, do func(object map[string]any) error) error {
 	if err := do(namespace()); err != nil {
 		return err
 	}
-	return eachRow(r, podColumns(), func(row row) error {
+	return eachRow(r, podColumns(), requestColumns, func(row row) error {
 		pod, err := row.pod()
 		if err != nil {
 			return err
@@ -82,15 +87,17 @@ func namespace() map[string]any {
 // row is a row in a list, by column name.
 type row map[string]string
 
-// eachRow reads a list. It may have more columns than the given ones, after them.
-func eachRow(r io.Reader, columns []string, do func(row) error) error {
+// eachRow reads a list with the required first columns, or more of them. It may have other columns
+// after all of them.
+func eachRow(r io.Reader, columns []string, required int, do func(row) error) error {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true
 	header, err := in.Read()
 	if err == nil {
 		header[0] = strings.TrimPrefix(header[0], "\ufeff")
 	}
-	if err != nil || len(header) < len(columns) || !slices.Equal(header[:len(columns)], columns) {
+	columns = columns[:min(len(columns), max(len(header), required))]
+	if err != nil || len(header) < required || !slices.Equal(header[:len(columns)], columns) {
 		return problem.Invalidf("", "expected a list with the columns %s", strings.Join(columns, ","))
 	}
 	for {

@@ -44,6 +44,33 @@ func TestObjectsOfTheTrace(t *testing.T) {
 	golden.Equal(t, "testdata/objects.yaml", got)
 }
 
+// The authors' lists with more pods that need several GPUs have no columns after the requests.
+func TestPodsWithRequestsOnly(t *testing.T) {
+	const head = "name,cpu_milli,memory_mib,num_gpu,gpu_milli"
+	var got []string
+	keep := func(object map[string]any) error {
+		text, err := json.Marshal(object["spec"])
+		got = append(got, string(text))
+		return err
+	}
+	if err := openb.Pods(strings.NewReader(head+"\npod-0,12000,16384,8,1000\n"), keep); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"null", `{"containers":[{"image":"openb.invalid/pod:1","name":"main","resources":{` +
+		`"limits":{"alibabacloud.com/gpu-milli":"8000"},` +
+		`"requests":{"alibabacloud.com/gpu-milli":"8000","cpu":"12000m","memory":"16384Mi"}}}],` +
+		`"schedulerName":"default-scheduler"}`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, header := range []string{"name,cpu_milli,memory_mib,num_gpu", head + ",qos"} {
+		err := openb.Pods(strings.NewReader(header+"\n"), keep)
+		if err == nil || !strings.Contains(err.Error(), "expected a list with the columns") || !problem.IsInvalid(err) {
+			t.Errorf("%s: got %v", header, err)
+		}
+	}
+}
+
 // changes returns the steps of the pods of a list, each in one line.
 func changes(list string) (all []string, err error) {
 	err = openb.Changes(strings.NewReader(list), func(map[string]any) error { return nil },
@@ -185,6 +212,7 @@ func TestListsAreRecognized(t *testing.T) {
 	}{
 		"nodes":           {nodeList, true, false},
 		"pods":            {podList, false, true},
+		"requests only":   {"name,cpu_milli,memory_mib,num_gpu,gpu_milli\n", false, true},
 		"with a mark":     {"\ufeff" + nodeList, true, false},
 		"pods, a mark":    {"\ufeff" + podList, false, true},
 		"two marks":       {"\ufeff\ufeff" + nodeList, false, false},

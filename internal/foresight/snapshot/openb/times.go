@@ -18,7 +18,7 @@ func Changes(
 	if err := do(namespace()); err != nil {
 		return err
 	}
-	return eachRow(r, append(podColumns(), "deletion_time", "scheduled_time"), func(row row) error {
+	return eachRow(r, podColumns(), len(podColumns()), func(row row) error {
 		created, err := row.number("creation_time")
 		if err != nil {
 			return err
