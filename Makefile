@@ -124,7 +124,7 @@ test-faults: deps build ## kills at every step, failures of nodes and schedulers
 .PHONY: test-releases
 test-releases: deps build bin/cosign bin/krew bin/nfpm bin/helm bin/source-controller bin/helm-controller bin/argocd ## binaries, plugins and extenders of other releases; signed images; Flux and Argo CD with the chart of several releases; the files of a release of pmk-sched (root)
 	@hack/deps.sh 'git git' 'redis-server redis-server' 'docker-registry docker-registry' 'rpm rpm' 'qemu-user-static qemu-aarch64-static' 'ruby ruby' 'zsh zsh'
-	go test -p 1 -count=1 -timeout 120m -tags releases $(or $(PACKAGES),./hack/facts ./internal/artifact/build ./test/binary/release ./test/binary/releases ./test/binary/build ./test/binary/integration ./test/binary/sign ./test/apiserver/controller ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins ./test/apiserver/flux ./test/apiserver/argocd)
+	go test -p 1 -count=1 -timeout 120m -tags releases $(or $(PACKAGES),./hack/facts ./internal/artifact/build ./test/binary/release ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/controller ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins ./test/apiserver/flux ./test/apiserver/argocd)
 
 .PHONY: test-labs
 test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading, upstream's e2e specs; PODS (10000) during rollouts and failures; a machine without a network (root)
@@ -135,6 +135,12 @@ test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.3
 conformance: deps build ## the e2e specs of scheduling that Kubernetes publishes, at RELEASE (v1.24.3 and the newest), with the stock scheduler, with `replace` and with a second scheduler; writes docs/conformance.md (root)
 	RELEASE='$(RELEASE)' hack/with-labs.sh go test -count=1 -timeout 4h -parallel 3 -tags labs -v -run SchedulingSpecs ./test/lab/conformance -update
 	go test -vet=off ./test/internal/conformance -run Page -update
+
+.PHONY: integration
+integration: UPDATE ?= -update
+integration: deps ## the integration tests of scheduling that Kubernetes publishes, at RELEASE (1.24, 1.29, 1.34 and the newest), as they are and with a portable plugin, in ROUNDS (3); those of scheduler-plugins with the bundled plugins; writes docs/conformance.md; takes hours
+	RELEASE='$(RELEASE)' ROUNDS='$(ROUNDS)' go test -count=1 -timeout 12h -tags releases -v -run '$(or $(RUN),.)' ./test/binary/integration $(UPDATE)
+	go test -vet=off ./test/internal/conformance -run Page $(UPDATE)
 
 .PHONY: test-matrix
 test-matrix: deps ## every release in versions/releases.txt: build, image, flags, and configurations as its own scheduler reads them; GO=newest compiles with that Go

@@ -1,5 +1,10 @@
-// Package integration runs upstream's integration tests of the scheduler of several releases twice:
-// as they are, and with the adapter of portable plugins in every scheduler that they start. A
-// plugin that has every extension point and no effect changes no result. Build tag releases;
-// RELEASE names other releases, and ROUNDS how often each side runs.
+// Package integration runs upstream's integration tests of schedulers.
+//
+// Those of Kubernetes run twice: as they are, and with the adapter of portable plugins in every
+// scheduler that they start. A plugin that has every extension point and no effect changes no
+// result. Those of scheduler-plugins run with its own plugins and with the bundled ones.
+//
+// The modules are fetched, and what differs from them is in overlays of the go command. Build tag
+// releases; RELEASE names the releases, ROUNDS is how often each side runs, and OUTPUT names a
+// directory for what the tests print.
 package integration

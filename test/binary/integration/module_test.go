@@ -15,6 +15,7 @@ import (
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -27,27 +28,31 @@ const (
 	scheduler  = "pkg/scheduler/scheduler.go"
 )
 
-// anchor is the line of that file after which the profiles and the registry are known.
-const anchor = "\tregistry := frameworkplugins.NewInTreeRegistry()\n"
+// anchor is the text of that file after which the profiles and the registry are known.
+const anchor = `	if err := registry.Merge(options.frameworkOutOfTreeRegistry); err != nil {
+		return nil, err
+	}
+`
 
-// adapted is the package of the generated module that adds the plugin to them.
+// started is what the plugin prints when a scheduler starts with it.
+const started = "Noop started"
+
+// adapted is the package of the generated module whose function Change changes them.
 const adapted = "pmk-sched.io/build/adapted"
 
-// adaptedSource adds the registered plugins to copies of the profiles.
+// adaptedSource adds the registered plugins to copies of the profiles, as the first ones at every
+// extension point that they have.
 const adaptedSource = `package adapted
 
 import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
-
-	"` + adapted + `/app"
 )
 
-// Add registers the plugins, and returns the profiles with them enabled at every extension point.
-func Add(registry runtime.Registry, profiles []config.KubeSchedulerProfile) ([]config.KubeSchedulerProfile, error) {
-	var names []string
+func Change(registry runtime.Registry, profiles []config.KubeSchedulerProfile) ([]config.KubeSchedulerProfile, error) {
+	var first []config.Plugin
 	for _, o := range plugins() {
-		names = append(names, o.Name)
+		first = append(first, config.Plugin{Name: o.Name})
 		if err := registry.Register(o.Name, o.Factory); err != nil {
 			return nil, err
 		}
@@ -55,17 +60,13 @@ func Add(registry runtime.Registry, profiles []config.KubeSchedulerProfile) ([]c
 	var all []config.KubeSchedulerProfile
 	for i := range profiles {
 		p := profiles[i].DeepCopy()
-		for _, name := range names {
-			if p.Plugins != nil {
-				p.Plugins.MultiPoint.Enabled = append(p.Plugins.MultiPoint.Enabled, config.Plugin{Name: name})
-			}
+		if p.Plugins != nil {
+			p.Plugins.MultiPoint.Enabled = append(first[:len(first):len(first)], p.Plugins.MultiPoint.Enabled...)
 		}
 		all = append(all, *p)
 	}
 	return all, nil
 }
-
-var _ app.Option
 `
 
 // appSource stands in for the package of the command, which imports the scheduler.
@@ -87,27 +88,54 @@ type module struct {
 	env         []string
 	flags       []string
 	overlay     string
+	// tests are the variables that the tests get.
+	tests []string
 }
 
-// newModule returns the module of a release with the plugin.
-func newModule(t *testing.T, name string) *module {
+// newAdapted returns the module of a release with the plugin without effect in every scheduler.
+func newAdapted(t *testing.T, release string) *module {
+	t.Helper()
+	dir := "noop"
+	if parse(t, release).Rules().PreEnqueue {
+		dir = "noop/preenqueue"
+	}
+	plugin, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newModule(t, release, plugins.Plugin{Dir: plugin})
+	m.adapt(t, adaptedSource)
+	// The test server looks for its testdata below the path of its package, which -trimpath shortens
+	// to the path in the module cache (cmd/kube-apiserver/app/testing/testserver.go, pkgPath).
+	modules, _ := strings.CutSuffix(m.source, kubernetes+"@"+release)
+	m.tests = []string{"TEST_SRCDIR=" + modules, "TEST_WORKSPACE=."}
+	if !parse(t, release).Rules().Etcd34 {
+		etcd := filepath.Dir(find(t, release, programs.Etcd)[programs.Etcd])
+		m.tests = append(m.tests, "PATH="+etcd+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	}
+	return m
+}
+
+func parse(t *testing.T, name string) versions.Release {
 	t.Helper()
 	release, err := versions.Parse(name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return release
+}
+
+// newModule returns the module of a release with portable plugins.
+func newModule(t *testing.T, name string, with ...plugins.Plugin) *module {
+	t.Helper()
+	release := parse(t, name)
 	cache, err := run.CacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	plugin, err := filepath.Abs("noop")
 	if err != nil {
 		t.Fatal(err)
 	}
 	environment := build.Environment{CacheDir: cache, Env: os.Environ()}
 	result, err := build.Run(t.Context(), build.Options{
-		Release: release, Plugins: []plugins.Plugin{{Dir: plugin}}, Sources: pmksched.Sources, Keep: true,
-		Environment: environment,
+		Release: release, Plugins: with, Sources: pmksched.Sources, Keep: true, Environment: environment,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -118,12 +146,14 @@ func newModule(t *testing.T, name string) *module {
 		}
 	})
 	// The flags equal the flags of the build, so that the tests use its compiled packages.
+	// Without goindex=0 the go command does not see what an overlay imports into a package of the
+	// module cache: it has an index of their imports (cmd/go/internal/modindex).
 	m := &module{dir: result.Dir, flags: []string{"-trimpath", "-tags", strings.Join(release.Rules().BuildTags, ",")},
-		env: append(os.Environ(), "GOTOOLCHAIN=go"+result.Info.Go, "GOFLAGS=-mod=mod", "GOWORK=off", "CGO_ENABLED=0")}
+		env: append(os.Environ(), "GOTOOLCHAIN=go"+result.Info.Go, "GOFLAGS=-mod=mod", "GOWORK=off", "CGO_ENABLED=0",
+			"GODEBUG=goindex=0")}
 	if m.source, err = build.SourceDir(t.Context(), release, environment); err != nil {
 		t.Fatal(err)
 	}
-	m.adapt(t)
 	return m
 }
 
@@ -141,26 +171,45 @@ func (m *module) run(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// adapt writes the package that adds the plugin, and an overlay that calls it when a scheduler
-// starts.
-func (m *module) adapt(t *testing.T) {
+// find compiles programs of a release, or finds them in the cache, and returns their paths by name.
+func find(t *testing.T, release string, names ...string) map[string]string {
+	t.Helper()
+	cache, err := run.CacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	finder := programs.Finder{Environment: build.Environment{CacheDir: cache, Env: os.Environ()}, From: programs.Build}
+	found, err := finder.Find(t.Context(), programs.Request{Release: parse(t, release), Names: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := map[string]string{}
+	for name, p := range found {
+		paths[name] = p.Path
+	}
+	return paths
+}
+
+// adapt writes the package that changes the profiles and the registry, and an overlay that calls it
+// when a scheduler starts.
+func (m *module) adapt(t *testing.T, source string) {
 	t.Helper()
 	registrations := m.read(t, filepath.Join(m.dir, build.SchedulerDir, "plugins.go"))
 	registrations = strings.Replace(registrations, "package main", "package adapted", 1)
 	registrations = strings.Replace(registrations, kubernetes+"/cmd/kube-scheduler/app", adapted+"/app", 1)
 	m.write(t, "adapted/plugins.go", registrations)
-	m.write(t, "adapted/adapted.go", adaptedSource)
+	m.write(t, "adapted/adapted.go", source)
 	m.write(t, "adapted/app/app.go", appSource)
 	original := filepath.Join(m.source, scheduler)
 	text := m.read(t, original)
 	if strings.Count(text, anchor) != 1 {
-		t.Fatalf("%s has not one line %q", original, anchor)
+		t.Fatalf("%s has not once:\n%s", original, anchor)
 	}
-	text = strings.Replace(text, anchor, anchor+`	withPlugin, failed := adapted.Add(registry, options.profiles)
+	text = strings.Replace(text, anchor, anchor+`	changed, failed := adapted.Change(registry, options.profiles)
 	if failed != nil {
 		return nil, failed
 	}
-	options.profiles = withPlugin
+	options.profiles = changed
 `, 1)
 	text = strings.Replace(text, "\nimport (\n", "\nimport (\n\t\""+adapted+"\"\n", 1)
 	replaced := m.write(t, "overlay/scheduler.go", text)
@@ -204,7 +253,7 @@ func (m *module) packages(t *testing.T) (all []string) {
 }
 
 // compile compiles the tests of a package, with the plugin or without.
-func (m *module) compile(t *testing.T, name string, with bool) string {
+func (m *module) compile(t *testing.T, root, name string, with bool) string {
 	t.Helper()
 	side := "without"
 	args := append([]string{"test", "-c", "-vet=off", "-ldflags=-s -w"}, m.flags...)
@@ -212,7 +261,7 @@ func (m *module) compile(t *testing.T, name string, with bool) string {
 		side = "with"
 		args = append(args, "-overlay", m.overlay)
 	}
-	binary := filepath.Join(m.dir, "tests", side, strings.ReplaceAll(path.Join("scheduler", name), "/", "-"))
-	m.run(t, append(args, "-o", binary, path.Join(tests, name))...)
+	binary := filepath.Join(m.dir, "tests", side, strings.ReplaceAll(path.Join(path.Base(root), name), "/", "-"))
+	m.run(t, append(args, "-o", binary, path.Join(root, name))...)
 	return binary
 }

@@ -103,22 +103,57 @@ func TestResultsOfAColumnAreReplacedAndRead(t *testing.T) {
 	}
 }
 
-// The page shows the recorded results, in which no spec is worse than with the stock scheduler.
-func TestPageShowsTheRecordedResults(t *testing.T) {
-	data, err := os.ReadFile(File())
+func TestTestIsWorseIfItFailsOnlyWithThePlugin(t *testing.T) {
+	all := []Tests{
+		{Release: "v1.24.3", Failed: []string{"TestA", "TestA"}},
+		{Release: "v1.24.3", With: true, Failed: []string{"TestA", "TestB"}},
+		{Release: "v1.29.2", Package: "bind", With: true, Failed: []string{"TestA"}},
+	}
+	if diff := cmp.Diff([]string{"v1.24.3  TestB", "v1.29.2 bind TestA"}, WorseTests(all)); diff != "" {
+		t.Errorf("worse (-want +got):\n%s", diff)
+	}
+}
+
+func TestOutcomesOfAPackageAreReplacedAndRead(t *testing.T) {
+	old := []Tests{
+		{Release: "v1.24.3", Rounds: 1, Passed: 3, Seconds: 60, Failed: []string{"TestA", "TestB/with_comma,"}},
+		{Release: "v1.37.1", Package: "bind", With: true, Rounds: 3, Passed: 9, Skipped: 1, Seconds: 4, Failed: []string{}},
+	}
+	now := PutTests(old, Tests{Release: "v1.24.3", Rounds: 2, Passed: 8, Failed: []string{"TestB"}})
+	var text bytes.Buffer
+	if err := WriteTests(&text, now); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadTests(&text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := Read(bytes.NewReader(data))
+	want := []Tests{old[1], {Release: "v1.24.3", Rounds: 2, Passed: 8, Failed: []string{"TestB"}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+}
+
+// The page shows the recorded results, in which no spec is worse than with the stock scheduler, and
+// no integration test than without the plugin.
+func TestPageShowsTheRecordedResults(t *testing.T) {
+	results, err := Read(recorded(t, File()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := ReadTests(recorded(t, IntegrationFile()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range Worse(results) {
 		t.Errorf("%s: %s passes with the stock scheduler, but %s with %s: %s", r.Release, r.Spec, r.Outcome, r.Column, r.Note)
 	}
+	for _, name := range WorseTests(tests) {
+		t.Errorf("%s fails only with the plugin", name)
+	}
 	page := filepath.Join(run.Root(), "docs", "conformance.md")
 	if *update {
-		if err := os.WriteFile(page, []byte(Page(results)), 0o644); err != nil {
+		if err := os.WriteFile(page, []byte(Page(results, tests)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,7 +161,16 @@ func TestPageShowsTheRecordedResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Page(results), string(have)); diff != "" {
+	if diff := cmp.Diff(Page(results, tests), string(have)); diff != "" {
 		t.Errorf("docs/conformance.md is not of these results: run make conformance (-results +page):\n%s", diff)
 	}
+}
+
+func recorded(t *testing.T, file string) *bytes.Reader {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.NewReader(data)
 }

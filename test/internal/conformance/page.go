@@ -35,8 +35,9 @@ part of the conformance suite.
 |---|---|---|---|---|---|
 `
 
-// Page returns the page of the documentation with the results.
-func Page(results []Result) string {
+// Page returns the page of the documentation with the results of the specs and of the integration
+// tests.
+func Page(results []Result, tests []Tests) string {
 	var page strings.Builder
 	page.WriteString(head)
 	var releases []string
@@ -51,6 +52,7 @@ func Page(results []Result) string {
 	list(&page, "## Failed", "Specs that failed twice, with the message.", results, Failed)
 	list(&page, "## Passed when run again", "Specs that failed once.", results, Retried)
 	list(&page, "## Excluded", "Specs that these clusters cannot run, with the reason.", results, Excluded)
+	page.WriteString(integration(tests))
 	return page.String()
 }
 

@@ -1,8 +1,11 @@
-// Package noop is a portable plugin that has every extension point and no effect.
+// Package noop is a portable plugin without effect that has every extension point of every release
+// but QueueSort, of which a scheduler has one.
 package noop
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +19,11 @@ const Name = "Noop"
 // Noop accepts everything and prefers nothing.
 type Noop struct{}
 
-// New returns the plugin.
-func New(context.Context, scheduler.Arguments, scheduler.Handle) (*Noop, error) { return &Noop{}, nil }
+// New returns the plugin, and prints a line by which the tests know that it was called.
+func New(context.Context, scheduler.Arguments, scheduler.Handle) (*Noop, error) {
+	fmt.Fprintln(os.Stderr, "Noop started")
+	return &Noop{}, nil
+}
 
 // Name returns the plugin's name.
 func (*Noop) Name() string { return Name }
@@ -90,6 +96,11 @@ func (*Noop) PreBind(context.Context, scheduler.State, *corev1.Pod, string) *sch
 
 // PreBindPreFlight says that PreBind has nothing to do.
 func (*Noop) PreBindPreFlight(context.Context, scheduler.State, *corev1.Pod, string) *scheduler.Status {
+	return scheduler.Skip()
+}
+
+// Bind leaves the pod to other plugins.
+func (*Noop) Bind(context.Context, scheduler.State, *corev1.Pod, string) *scheduler.Status {
 	return scheduler.Skip()
 }
 

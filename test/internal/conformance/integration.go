@@ -1,0 +1,166 @@
+//go:build linux
+
+package conformance
+
+import (
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// Tests is the outcome of a package of upstream's integration tests, in all rounds.
+type Tests struct {
+	Release, Package string
+	// With is set if every scheduler of the tests has the plugin.
+	With                    bool
+	Rounds, Passed, Skipped int
+	Seconds                 float64
+	// Failed are the tests that failed, once for each round in which they did.
+	Failed []string
+}
+
+// IntegrationFile returns the path of the recorded outcomes of the integration tests.
+func IntegrationFile() string {
+	return filepath.Join(run.Root(), "test", "internal", "conformance", "testdata", "integration.csv")
+}
+
+// ReadTests reads outcomes that WriteTests wrote.
+func ReadTests(from io.Reader) ([]Tests, error) {
+	rows, err := csv.NewReader(from).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("read outcomes: %w", err)
+	}
+	var all []Tests
+	for i, row := range rows {
+		if len(row) != 8 {
+			return nil, fmt.Errorf("read outcomes: row %d has %d fields, want 8", i+1, len(row))
+		}
+		t := Tests{Release: row[0], Package: row[1], Failed: strings.Fields(row[7])}
+		var failed [5]error
+		t.With, failed[0] = strconv.ParseBool(row[2])
+		t.Rounds, failed[1] = strconv.Atoi(row[3])
+		t.Passed, failed[2] = strconv.Atoi(row[4])
+		t.Skipped, failed[3] = strconv.Atoi(row[5])
+		t.Seconds, failed[4] = strconv.ParseFloat(row[6], 64)
+		if err := errors.Join(failed[:]...); err != nil {
+			return nil, fmt.Errorf("read outcomes: row %d: %w", i+1, err)
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// WriteTests writes outcomes, the newest release first, then by package, without the plugin first.
+func WriteTests(to io.Writer, all []Tests) error {
+	w := csv.NewWriter(to)
+	for _, t := range sortTests(all) {
+		row := []string{t.Release, t.Package, strconv.FormatBool(t.With), strconv.Itoa(t.Rounds), strconv.Itoa(t.Passed),
+			strconv.Itoa(t.Skipped), strconv.FormatFloat(t.Seconds, 'f', 0, 64), strings.Join(t.Failed, " ")}
+		if err := w.Write(row); err != nil {
+			return fmt.Errorf("write outcomes: %w", err)
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+func sortTests(all []Tests) []Tests {
+	side := map[bool]int{true: 1}
+	return slices.SortedFunc(slices.Values(all), func(a, b Tests) int {
+		return cmp.Or(newer(a.Release, b.Release), cmp.Compare(a.Package, b.Package), cmp.Compare(side[a.With], side[b.With]))
+	})
+}
+
+// PutTests replaces the outcomes of a package of a release.
+func PutTests(all []Tests, outcomes ...Tests) []Tests {
+	for _, o := range outcomes {
+		all = slices.DeleteFunc(slices.Clone(all), func(old Tests) bool {
+			return old.Release == o.Release && old.Package == o.Package
+		})
+	}
+	return append(all, outcomes...)
+}
+
+// WorseTests returns the tests of each release that fail only with the plugin.
+func WorseTests(all []Tests) (worse []string) {
+	without := map[string]bool{}
+	for _, t := range all {
+		for _, name := range t.Failed {
+			without[t.Release+" "+t.Package+" "+name] = without[t.Release+" "+t.Package+" "+name] || !t.With
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(without)) {
+		if !without[name] {
+			worse = append(worse, name)
+		}
+	}
+	return worse
+}
+
+const integrationHead = `
+## Integration tests
+
+` + "`make integration RELEASE=v1.24.3`" + ` runs the integration tests of the scheduler that Kubernetes
+publishes with a release (` + "`test/integration/scheduler`" + `) as they are, and with a portable plugin in
+every scheduler that they start. The plugin has every extension point but QueueSort, and no effect,
+so the tests show what the adapter changes. The run fails if a test fails only with the plugin.
+Tests and their subtests count, once for each round.
+
+| release | rounds | passed without | passed with | failed without | failed with | skipped | minutes per side |
+|---|---|---|---|---|---|---|---|
+`
+
+// integration returns the section with the outcomes of the integration tests.
+func integration(all []Tests) string {
+	if len(all) == 0 {
+		return ""
+	}
+	var page strings.Builder
+	page.WriteString(integrationHead)
+	type side struct {
+		rounds, passed, failed, skipped int
+		seconds                         float64
+	}
+	sides := map[string]map[bool]side{}
+	failed := map[string]map[bool]int{}
+	var releases []string
+	for _, t := range sortTests(all) {
+		if sides[t.Release] == nil {
+			sides[t.Release] = map[bool]side{}
+			releases = append(releases, t.Release)
+		}
+		s := sides[t.Release][t.With]
+		sides[t.Release][t.With] = side{max(s.rounds, t.Rounds), s.passed + t.Passed, s.failed + len(t.Failed),
+			s.skipped + t.Skipped, s.seconds + t.Seconds}
+		for _, name := range t.Failed {
+			key := fmt.Sprintf("| %s | %s | %s", t.Release, cmp.Or(t.Package, "."), name)
+			if failed[key] == nil {
+				failed[key] = map[bool]int{}
+			}
+			failed[key][t.With]++
+		}
+	}
+	for _, release := range releases {
+		without, with := sides[release][false], sides[release][true]
+		fmt.Fprintf(&page, "| %s | %d | %d | %d | %d | %d | %d | %.0f |\n", release, with.rounds, without.passed, with.passed,
+			without.failed, with.failed, with.skipped, max(without.seconds, with.seconds)/60)
+	}
+	if len(failed) == 0 {
+		return page.String()
+	}
+	page.WriteString("\nTests that failed without the plugin too, and how often:\n\n" +
+		"| release | package | test | without | with |\n|---|---|---|---|---|\n")
+	for _, key := range slices.Sorted(maps.Keys(failed)) {
+		fmt.Fprintf(&page, "%s | %d | %d |\n", key, failed[key][false], failed[key][true])
+	}
+	return page.String()
+}
