@@ -15,7 +15,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/admission"
 	"github.com/pmk-sched/pmk-sched/internal/admission/authority"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
-	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 )
 
 // admissionName is the name of the controller's permissions for admission control.
@@ -54,8 +53,10 @@ func (r *reconciler) keepWebhooks(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			r.log.Error("the webhooks do not work; trying again", zap.Error(err))
 		}
-		if clock.Sleep(ctx, webhooksInterval) != nil {
+		select {
+		case <-ctx.Done():
 			return nil
+		case <-time.After(webhooksInterval):
 		}
 	}
 }

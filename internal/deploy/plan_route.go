@@ -92,6 +92,3 @@ func describeSelector(s *v1alpha1.LabelSelector) string {
 	}
 	return "any labels"
 }
-
-// RouteOf returns the route of the plan, or an error if it has none.
-func (p *Plan) routes() bool { return p.Extender == nil && p.Scheduler.Route != nil }

@@ -30,22 +30,22 @@ func TestDetectFindsWhatRoutesPods(t *testing.T) {
 	installed := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "tools",
 		Labels: map[string]string{ownership.LabelName: ownership.Admission}}}
 	for name, tc := range map[string]struct {
-		server apiServer
+		server *apiServer
 		want   *Routing
 	}{
-		"nothing": {apiServer{gitVersion: "v1.24.3"}, &Routing{Others: []Router{}}},
-		"policies that the administrator turned on": {apiServer{gitVersion: "v1.34.2", resources: policies},
+		"nothing": {&apiServer{gitVersion: "v1.24.3"}, &Routing{Others: []Router{}}},
+		"policies that the administrator turned on": {&apiServer{gitVersion: "v1.34.2", resources: policies},
 			&Routing{PolicyAPI: "admissionregistration.k8s.io/v1beta1", Others: []Router{}}},
-		"policies": {apiServer{gitVersion: "v1.36.0", resources: policies},
+		"policies": {&apiServer{gitVersion: "v1.36.0", resources: policies},
 			&Routing{PolicyAPI: "admissionregistration.k8s.io/v1", Others: []Router{}}},
-		"policies that are off": {apiServer{gitVersion: "v1.35.0"}, &Routing{Others: []Router{}}},
-		"the webhook of pmk-sched": {apiServer{gitVersion: "v1.24.3", deployments: []appsv1.Deployment{installed}},
+		"policies that are off": {&apiServer{gitVersion: "v1.35.0"}, &Routing{Others: []Router{}}},
+		"the webhook of pmk-sched": {&apiServer{gitVersion: "v1.24.3", deployments: []appsv1.Deployment{installed}},
 			&Routing{WebhookNamespace: "tools", Others: []Router{}}},
-		"other products": {apiServer{gitVersion: "v1.24.3", webhooks: []admissionv1.MutatingWebhookConfiguration{
+		"other products": {&apiServer{gitVersion: "v1.24.3", webhooks: []admissionv1.MutatingWebhookConfiguration{
 			hook("hami-webhook", "hami-scheduler", "pods"), hook("mutate", "yunikorn-admission-controller-service", "pods"),
 			hook("volcano-admission-service-jobs-mutate", "volcano-admission-service", "jobs"), hook("istio", "istiod", "pods"),
 		}}, &Routing{Others: []Router{{"HAMi", "hami-webhook"}, {"Apache YuniKorn", "mutate"}}}},
-		"webhooks that may not be listed": {apiServer{gitVersion: "v1.24.3",
+		"webhooks that may not be listed": {&apiServer{gitVersion: "v1.24.3",
 			forbid: func(path string) bool { return strings.HasSuffix(path, "webhookconfigurations") }}, &Routing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
