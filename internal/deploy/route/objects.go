@@ -116,7 +116,15 @@ func newPods() admissionv1.RuleWithOperations {
 	}
 }
 
-func (r Registration) pods() *metav1.LabelSelector { return r.Rule.Route.PodSelector.Selector() }
+// pods returns the selector for pods. The pods of pmk-sched are not routed in any namespace: a
+// scheduler that is lost could not start those that end its route.
+func (r Registration) pods() *metav1.LabelSelector {
+	made := r.Rule.Route.PodSelector.Selector()
+	made.MatchExpressions = append(made.MatchExpressions, metav1.LabelSelectorRequirement{Key: ownership.LabelName,
+		Operator: metav1.LabelSelectorOpNotIn, Values: []string{ownership.Admission, ownership.Controller,
+			ownership.Extender, ownership.Scheduler}})
+	return made
+}
 
 // namespaces returns the selector for namespaces. Before 1.21 no label has their names: the webhook
 // compares them.

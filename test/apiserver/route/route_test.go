@@ -73,6 +73,8 @@ var cases = map[string]struct {
 	"without requests":  {func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = nil }, scheduler},
 	"without resources": {func(p *corev1.Pod) { p.Spec.Containers[0].Resources = corev1.ResourceRequirements{} },
 		unrouted},
+	"one of pmk-sched's": {func(p *corev1.Pod) { p.Labels = map[string]string{"app.kubernetes.io/name": "pmk-sched-admission"} },
+		unrouted},
 	"other labels":            {func(p *corev1.Pod) { p.Labels = map[string]string{"tier": "db"} }, unrouted},
 	"namespace not named":     {func(p *corev1.Pod) { p.Namespace = "web" }, unrouted},
 	"namespace without label": {func(p *corev1.Pod) { p.Namespace = "unlabeled" }, unrouted},
