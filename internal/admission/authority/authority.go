@@ -25,7 +25,7 @@ import (
 // Service is the name of the Service of the webhooks. SecretName is the name of the Secret with the
 // authority.
 const (
-	Service    = "pmk-sched-admission"
+	Service    = ownership.Admission
 	SecretName = "pmk-sched-admission-ca"
 )
 

@@ -97,12 +97,12 @@ func TestPatchesOfWebhookConfigurations(t *testing.T) {
 		"without an authority":   {hook{Arbiter, without}, "/arbiter"},
 		"up to date":             {hook{Arbiter, service(Service, "ns", path("/arbiter"))}, ""},
 		"of a former authority":  {hook{Arbiter, service(Service, "ns", new("/old/arbiter"))}, "/arbiter"},
-		"a route":                {hook{"my.new" + RouteSuffix, service(Service, "ns", nil)}, "/route/my.new"},
+		"a route":                {hook{"my.new.route.pmk-sched.io", service(Service, "ns", nil)}, "/route/my.new"},
 		"of another namespace":   {hook{Arbiter, service(Service, "other", nil)}, ""},
 		"of another Service":     {hook{Arbiter, service("other", "ns", nil)}, ""},
 		"with a URL":             {hook{Arbiter, &admissionregistrationv1.WebhookClientConfig{}}, ""},
 		"of another name":        {hook{"x.example.com", service(Service, "ns", nil)}, ""},
-		"a route without a name": {hook{RouteSuffix, service(Service, "ns", nil)}, ""},
+		"a route without a name": {hook{".route.pmk-sched.io", service(Service, "ns", nil)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := hook{"x.example.com", service("other", "ns", nil)}

@@ -14,21 +14,19 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/route"
 )
 
-// Names of webhooks. The name determines the path: [Arbiter] is served at /arbiter, and the name of
-// a scheduler before [RouteSuffix] at /route/NAME.
-const (
-	Arbiter     = "arbiter.pmk-sched.io"
-	RouteSuffix = ".route.pmk-sched.io"
-)
+// Arbiter is the name of the arbiter's webhook. The name of a webhook determines its path: this one
+// is served at /arbiter, and a scheduler's name before [route.WebhookSuffix] at /route/NAME.
+const Arbiter = "arbiter.pmk-sched.io"
 
 // pathOf returns the path of a webhook, without the token.
 func pathOf(name string) (path string, ok bool) {
 	if name == Arbiter {
 		return "/arbiter", true
 	}
-	if of, found := strings.CutSuffix(name, RouteSuffix); found && of != "" {
+	if of, found := strings.CutSuffix(name, route.WebhookSuffix); found && of != "" {
 		return "/route/" + of, true
 	}
 	return "", false
