@@ -237,6 +237,7 @@ func TestArbiter(t *testing.T) {
 		}
 		c.delete(t, a, b)
 	})
+	t.Run("pods are routed", func(t *testing.T) { c.register(t, w) })
 	t.Run("a leader that stops hands over", func(t *testing.T) {
 		leader.Signal(t, syscall.SIGTERM)
 		began := time.Now()
@@ -257,6 +258,9 @@ func TestArbiter(t *testing.T) {
 		if took := c.slowest(t, team, 10); took > time.Second {
 			t.Errorf("a binding took %s", took)
 		}
+		if took := c.slowestCreation(t, 10); took > time.Second {
+			t.Errorf("the creation of a pod took %s", took)
+		}
 		w.Remove(t, other)
 		if got := w.Leader(t); got != successor {
 			t.Errorf("%s leads", got.Name)
@@ -271,7 +275,11 @@ func TestArbiter(t *testing.T) {
 		if took > 1200*time.Millisecond || took < 500*time.Millisecond {
 			t.Errorf("a binding took %s", took)
 		}
-		t.Logf("the slowest binding took %s", took)
+		created := c.slowestCreation(t, 3)
+		if created > 1200*time.Millisecond {
+			t.Errorf("the creation of a pod took %s", created)
+		}
+		t.Logf("the slowest binding took %s, the slowest creation of a pod %s", took, created)
 	})
 	checkPermissions(t, w)
 }

@@ -29,15 +29,6 @@ func mechanisms(p *controlplane.Plane) []string {
 	return []string{""}
 }
 
-// flags returns the flags with which an API server of a release serves policies.
-func flags(release string) []string {
-	if strings.HasPrefix(release, "v1.34.") || strings.HasPrefix(release, "v1.35.") {
-		return []string{"--runtime-config=admissionregistration.k8s.io/v1beta1=true",
-			"--feature-gates=MutatingAdmissionPolicy=true"}
-	}
-	return nil
-}
-
 const scheduler, unrouted, gpu = "gpu-scheduler", "default-scheduler", "nvidia.com/gpu"
 
 // rule selects the pods with a GPU and a label in two namespaces with a label.
@@ -96,7 +87,7 @@ func containers(of corev1.ResourceName) []corev1.Container {
 func TestRouteSelectsThePodsOfItsRuleOnly(t *testing.T) {
 	for _, release := range apiserver.Releases() {
 		t.Run(release, func(t *testing.T) {
-			p := controlplane.StartAPIServer(t, release, append(flags(release), "--disable-admission-plugins=ServiceAccount")...)
+			p := controlplane.StartAPIServer(t, release, routes.Flags(release)...)
 			for name, labels := range map[string]map[string]string{"ml": {"team": "a"}, "batch": {"team": "a"},
 				"web": {"team": "a"}, "schedulers": {"team": "a"}, "unlabeled": nil} {
 				ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}

@@ -73,7 +73,7 @@ func await(t *testing.T, what string, met func() bool) {
 func TestRouteToALostSchedulerEndsUntilItLeadsAgain(t *testing.T) {
 	for _, release := range apiserver.Releases() {
 		t.Run(release, func(t *testing.T) {
-			p := controlplane.StartAPIServer(t, release, append(flags(release), "--disable-admission-plugins=ServiceAccount")...)
+			p := controlplane.StartAPIServer(t, release, routes.Flags(release)...)
 			for _, api := range mechanisms(p) {
 				t.Run("policy "+api, func(t *testing.T) { checkWatchdog(t, p, api) })
 			}

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/route"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 )
+
+// Flags returns the flags of an API server of a release: it serves policies if the release has them,
+// and pods need no ServiceAccounts.
+func Flags(release string) []string {
+	flags := []string{"--disable-admission-plugins=ServiceAccount"}
+	if strings.HasPrefix(release, "v1.34.") || strings.HasPrefix(release, "v1.35.") {
+		flags = append(flags, "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
+			"--feature-gates=MutatingAdmissionPolicy=true")
+	}
+	return flags
+}
 
 // Register registers a route until the test ends. Without a PolicyAPI it serves the webhook.
 func Register(t testing.TB, cfg *rest.Config, r route.Registration) {

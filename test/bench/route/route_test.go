@@ -1,0 +1,114 @@
+//go:build linux
+
+// Package route measures what a route costs: the time in which an API server creates a pod. The
+// sides differ in the namespace of the pods only, which the route selects or not.
+package route
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/route"
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+	"github.com/pmk-sched/pmk-sched/test/internal/routes"
+	"github.com/pmk-sched/pmk-sched/test/internal/samples"
+)
+
+const (
+	pods      = 1000
+	workloads = 20
+	scheduler = "bench"
+)
+
+// side is a namespace, and the median and the 99th percentile of the creation of a pod in each
+// round.
+type side struct {
+	name, namespace string
+	median, tail    samples.Set
+}
+
+// BenchmarkRoute creates the pods of 20 workloads on each side, in ROUNDS (5), at each RELEASE, by a
+// policy where the release has them, else by the webhook.
+func BenchmarkRoute(b *testing.B) {
+	for _, release := range strings.Fields(cmp.Or(os.Getenv("RELEASE"), "v1.24.3 v1.37.1")) {
+		b.Run(release, func(b *testing.B) {
+			p := controlplane.StartAPIServer(b, release, routes.Flags(release)...)
+			without, with := &side{name: "without", namespace: "plain"}, &side{name: "with", namespace: "routed"}
+			for _, s := range []*side{without, with} {
+				p.Namespace(b.Context(), b, s.namespace)
+			}
+			api := p.Release.Rules().MutatingPolicyAPI
+			routes.Register(b, p.Config(), route.Registration{Release: p.Release, PolicyAPI: api, Rule: route.Rule{
+				Scheduler: scheduler, Namespace: "kube-system", Route: v1alpha1.Route{Namespaces: []string{with.namespace}}}})
+			awaitRoute(b, p, with.namespace)
+			for b.Loop() {
+				for round := range samples.Rounds(b, 5) {
+					for _, s := range samples.Turn([]*side{without, with}, round) {
+						s.create(b, p)
+					}
+				}
+			}
+			for _, s := range []*side{without, with} {
+				s.median.ReportMedian(b, s.name, "ms")
+				s.tail.ReportMedian(b, s.name+"-p99", "ms")
+			}
+			b.ReportMetric(with.median.Median()-without.median.Median(), "median-more-ms")
+			b.ReportMetric(with.tail.Median()-without.tail.Median(), "p99-more-ms")
+		})
+	}
+}
+
+func pod(namespace string, i int) *corev1.Pod {
+	made := controlplane.Pod("", namespace, fmt.Sprintf("pod-%04d", i))
+	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", UID: "u",
+		Name: fmt.Sprintf("set-%02d", i%workloads), Controller: new(true)}}
+	return made
+}
+
+// awaitRoute waits until the API server knows the route.
+func awaitRoute(b *testing.B, p *controlplane.Plane, namespace string) {
+	b.Helper()
+	for until := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		made, err := p.Kube.CoreV1().Pods(namespace).Create(b.Context(), pod(namespace, 0),
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if made.Spec.SchedulerName == scheduler {
+			return
+		}
+		if time.Now().After(until) {
+			b.Fatal("the route does not act")
+		}
+	}
+}
+
+// create creates the pods one after the other, and checks that all of the side are routed or none.
+func (s *side) create(b *testing.B, p *controlplane.Plane) {
+	b.Helper()
+	defer controlplane.DeletePods(b.Context(), b, p.Kube, s.namespace)
+	want := map[string]string{"without": corev1.DefaultSchedulerName, "with": scheduler}[s.name]
+	took := make([]float64, pods)
+	for i := range pods {
+		began := time.Now()
+		made, err := p.Kube.CoreV1().Pods(s.namespace).Create(b.Context(), pod(s.namespace, i), metav1.CreateOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		took[i] = time.Since(began).Seconds() * 1000
+		if made.Spec.SchedulerName != want {
+			b.Fatalf("%s %s has scheduler %s, want %s", s.name, made.Name, made.Spec.SchedulerName, want)
+		}
+	}
+	slices.Sort(took)
+	s.median, s.tail = append(s.median, took[pods/2]), append(s.tail, took[pods*99/100])
+}
