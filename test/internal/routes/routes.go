@@ -32,8 +32,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 )
 
-// Flags returns the flags of an API server of a release: it serves policies if the release has them,
-// and pods need no ServiceAccounts.
+// Flags returns the flags of an API server of a release: it serves policies if the release has
+// them, and pods need no ServiceAccounts.
 func Flags(release string) []string {
 	flags := []string{"--disable-admission-plugins=ServiceAccount"}
 	if strings.HasPrefix(release, "v1.34.") || strings.HasPrefix(release, "v1.35.") {
