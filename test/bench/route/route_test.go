@@ -36,7 +36,7 @@ type side struct {
 	median, tail    samples.Set
 }
 
-// BenchmarkRoute creates the pods of 20 workloads on each side, in ROUNDS (5), at each RELEASE: by a
+// BenchmarkRoute creates the pods of 20 workloads on each side in ROUNDS (5) at each RELEASE: by a
 // policy, or by the webhook where the release has no policies.
 func BenchmarkRoute(b *testing.B) {
 	for _, release := range strings.Fields(cmp.Or(os.Getenv("RELEASE"), "v1.24.3 v1.37.1")) {
