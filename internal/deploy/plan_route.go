@@ -37,7 +37,8 @@ func (p *planner) chooseRoute() error {
 			made.PolicyAPI = "" // served only if the cluster's administrator turned it on
 		}
 	case p.Cluster.Routing == nil:
-		return problem.Errorf("see the warning above", "route pods to scheduler %s: what the API server has for it is unknown",
+		return problem.Errorf("it takes the right to list deployments in all namespaces; see also the warnings",
+			"route pods to scheduler %s: whether policies of the API server or the webhook of pmk-sched can do it is unknown",
 			p.plan.Name)
 	default:
 		made.Release, made.PolicyAPI = p.Cluster.Release, p.Cluster.Routing.PolicyAPI

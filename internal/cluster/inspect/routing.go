@@ -61,6 +61,8 @@ func (d *detector) routing(ctx context.Context) {
 	webhooks, err := d.apps.Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		LabelSelector: ownership.LabelName + "=" + ownership.Admission, Limit: 1})
 	switch {
+	case apierrors.IsForbidden(err) && found.PolicyAPI == "":
+		return // it matters for a route only, and a plan with a route says so
 	case err != nil && found.PolicyAPI == "":
 		d.warnUnread(err, "list deployments", "whether the webhook of pmk-sched is installed is unknown")
 		return
