@@ -79,7 +79,10 @@ func BenchmarkArbiter(b *testing.B) {
 	for _, r := range replicas {
 		b.Logf("%s:\n%s", r.Name, r.Decisions(b))
 	}
-	b.ReportMetric(with.tail.Median()-without.tail.Median(), "p99-more-ms")
+	more := with.tail.Median() - without.tail.Median()
+	b.ReportMetric(more, "p99-more-ms")
+	samples.Claim("docs/two-schedulers.md", "the arbiter less than 3 ms to that of a binding").
+		AtMost(b, "milliseconds more", more, 3)
 	b.ReportMetric(with.processor.Median(), "replicas-µs/binding")
 	b.ReportMetric(with.rates.Median()/without.rates.Median(), "pods/s-of-without")
 	for _, r := range replicas {
