@@ -22,7 +22,7 @@ func of(t *testing.T, release string, change func(*Monitored)) []*unstructured.U
 		t.Fatal(err)
 	}
 	s := Monitored{
-		Name: "my-scheduler", Namespace: "kube-system", Release: r, PortName: "https", Certificate: true,
+		Name: "my-scheduler", Namespace: "kube-system", Release: r, PortName: "https", Certificate: true, Route: true,
 		PodLabels: map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: "my-scheduler"},
 	}
 	if change != nil {
