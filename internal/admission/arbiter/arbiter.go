@@ -180,13 +180,17 @@ func refusal(b *binding, s *Shortage) string {
 	if s.Resource == hostPort {
 		text = fmt.Sprintf("node %s has host port %d, which pod %s requests, in use", b.node, s.Requested, b.pod)
 	}
-	switch {
-	case s.Taker == nil:
+	if s.Taker == nil {
 		return text
-	case s.Taker.Namespace == b.pod.Namespace:
-		return text + "; the last pod that was bound there is " + s.Taker.key().String()
 	}
-	return text + "; the last pod that was bound there has the UID " + string(s.Taker.UID)
+	role, named := "the last pod that was bound there", "has the UID "+string(s.Taker.UID)
+	if s.Taker.Namespace == b.pod.Namespace {
+		named = "is " + s.Taker.key().String()
+	}
+	if s.Keeps {
+		role = "the pod of another scheduler that is nominated for it"
+	}
+	return text + "; " + role + " " + named
 }
 
 // binding is a request to bind a pod to a node.

@@ -38,6 +38,8 @@ type Ledger struct {
 type node struct {
 	allocatable scheduler.Amounts
 	pods        map[types.UID]*entry
+	// nominated are the pods without a node for which pods on this one were evicted.
+	nominated map[types.UID]*entry
 }
 
 // entry is a pod, and where it counts.
@@ -46,6 +48,9 @@ type entry struct {
 	on string
 	// admitted is the time at which the ledger admitted the binding to the node, or zero.
 	admitted time.Time
+	// nominated is the node on which room is kept for the pod since the time nominatedAt, or "".
+	nominated   string
+	nominatedAt time.Time
 }
 
 // Decision is a ledger's answer to a binding.
@@ -70,6 +75,8 @@ type Shortage struct {
 	Requested, Left int64
 	// Taker is the pod that was admitted last to the node and took some of the resource, or nil.
 	Taker *Pod
+	// Keeps is set if Taker does not have the room yet: it is nominated for the node.
+	Keeps bool
 }
 
 // NewLedger returns an empty ledger.
@@ -98,7 +105,7 @@ func (l *Ledger) DeleteNode(name string) {
 func (l *Ledger) node(name string) *node {
 	n := l.nodes[name]
 	if n == nil {
-		n = &node{pods: map[types.UID]*entry{}}
+		n = &node{pods: map[types.UID]*entry{}, nominated: map[types.UID]*entry{}}
 		l.nodes[name] = n
 	}
 	return n
@@ -106,7 +113,7 @@ func (l *Ledger) node(name string) *node {
 
 // tidy removes a node of which nothing is known.
 func (l *Ledger) tidy(name string) {
-	if n := l.nodes[name]; n != nil && n.allocatable == nil && len(n.pods) == 0 {
+	if n := l.nodes[name]; n != nil && n.allocatable == nil && len(n.pods)+len(n.nominated) == 0 {
 		delete(l.nodes, name)
 	}
 }
@@ -124,6 +131,7 @@ func (l *Ledger) SetPod(p *Pod) {
 		l.pods[p.UID], l.uids[p.key()] = e, p.UID
 	}
 	e.Pod = p
+	l.nominate(e)
 	if p.Node != "" && p.Node != e.on {
 		l.move(e, p.Node)
 		e.admitted = time.Time{}
@@ -143,6 +151,7 @@ func (l *Ledger) delete(uid types.UID) {
 		return
 	}
 	l.move(e, "")
+	l.nominateFor(e, "")
 	delete(l.pods, uid)
 	if l.uids[e.key()] == uid {
 		delete(l.uids, e.key())
@@ -191,7 +200,7 @@ func (l *Ledger) Admit(name types.NamespacedName, uid types.UID, to string, dryR
 		decision = UnknownNode
 	default:
 		l.expire(n)
-		if short := n.shortage(e.Pod); short != nil {
+		if short := n.shortage(e.Pod, n.keptFrom(e.Pod, l.now())); short != nil {
 			return Refused, short
 		}
 	}
@@ -214,22 +223,28 @@ func (l *Ledger) expire(n *node) {
 }
 
 // shortage returns the first resource that the node lacks for a pod, or nil.
-func (n *node) shortage(p *Pod) *Shortage {
+func (n *node) shortage(p *Pod, kept []*entry) *Shortage {
 	for _, name := range slices.Sorted(maps.Keys(p.Need)) {
 		allocatable, has := n.allocatable[name]
 		need := p.Need[name]
 		if !has || need <= 0 {
 			continue
 		}
-		used := int64(0)
+		left := allocatable
 		for _, other := range n.pods {
 			if other.UID != p.UID {
-				used = scheduler.Sum(used, other.Need[name])
+				left = scheduler.Sum(left, -other.Need[name])
 			}
 		}
-		if left := scheduler.Sum(allocatable, -used); need > left {
-			return &Shortage{Resource: name, Requested: need, Left: max(left, 0),
-				Taker: n.taker(p, func(other *Pod) bool { return other.Need[name] > 0 })}
+		takes := func(other *Pod) bool { return other.Need[name] > 0 }
+		if need > left {
+			return &Shortage{Resource: name, Requested: need, Left: max(left, 0), Taker: n.taker(p, takes)}
+		}
+		for _, other := range kept {
+			left = scheduler.Sum(left, -other.Need[name])
+		}
+		if need > left {
+			return &Shortage{Resource: name, Requested: need, Left: max(left, 0), Taker: keeper(kept, takes), Keeps: true}
 		}
 	}
 	for _, wanted := range p.Ports {
@@ -238,6 +253,9 @@ func (n *node) shortage(p *Pod) *Shortage {
 			if other.UID != p.UID && takes(other.Pod) {
 				return &Shortage{Resource: hostPort, Requested: int64(wanted.Number), Taker: n.taker(p, takes)}
 			}
+		}
+		if keeps := keeper(kept, takes); keeps != nil {
+			return &Shortage{Resource: hostPort, Requested: int64(wanted.Number), Taker: keeps, Keeps: true}
 		}
 	}
 	return nil

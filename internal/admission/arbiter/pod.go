@@ -15,9 +15,13 @@ type Pod struct {
 	// ObjectMeta has the name, the namespace and the UID only, and the version, which informers need.
 	metav1.ObjectMeta
 	// Node that the pod is bound to, or "".
-	Node  string
-	Need  scheduler.Amounts
-	Ports []Port
+	Node string
+	// Nominated is the node for which the pod's scheduler has evicted others, or "".
+	Nominated string
+	Scheduler string
+	Priority  int32
+	Need      scheduler.Amounts
+	Ports     []Port
 	// Critical pods make room for themselves: their kubelet evicts others.
 	Critical bool
 }
@@ -34,7 +38,9 @@ func NewPod(pod *corev1.Pod) *Pod {
 	return &Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID,
 			ResourceVersion: pod.ResourceVersion},
-		Node: pod.Spec.NodeName, Need: scheduler.PodRequests(pod), Ports: hostPorts(pod), Critical: isCritical(pod),
+		Node: pod.Spec.NodeName, Nominated: pod.Status.NominatedNodeName, Scheduler: pod.Spec.SchedulerName,
+		Priority: scheduler.PodPriority(pod), Need: scheduler.PodRequests(pod), Ports: hostPorts(pod),
+		Critical: isCritical(pod),
 	}
 }
 
