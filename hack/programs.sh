@@ -29,5 +29,5 @@ builtin:blockall
 builtin:timestamp
 builtin:blockall builtin:timestamp builtin:loadaware builtin:networkaware
 builtin:elasticquota builtin:numaaware
-./test/apiserver/plugins/testdata/panics builtin:loadaware builtin:coscheduling builtin:elasticquota builtin:gpupacking builtin:numaaware builtin:networkaware builtin:costaware
+./test/apiserver/plugins/testdata/panics builtin:loadaware builtin:coscheduling builtin:elasticquota builtin:gpupacking builtin:numaaware builtin:networkaware builtin:costaware builtin:otherschedulers
 END

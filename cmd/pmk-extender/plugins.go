@@ -10,7 +10,8 @@ import (
 	plugin4 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
 	plugin5 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
 	plugin6 "github.com/pmk-sched/pmk-sched/scheduler/plugins/numaaware"
-	plugin7 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
+	plugin7 "github.com/pmk-sched/pmk-sched/scheduler/plugins/otherschedulers"
+	plugin8 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
 )
 
 // plugins returns the plugins that this program can serve.
@@ -24,5 +25,6 @@ func plugins() []extender.Registration {
 		extender.Register(plugin5.Name, plugin5.New),
 		extender.Register(plugin6.Name, plugin6.New),
 		extender.Register(plugin7.Name, plugin7.New),
+		extender.Register(plugin8.Name, plugin8.New),
 	}
 }

@@ -14,7 +14,8 @@ import (
 	plugin5 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
 	plugin6 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
 	plugin7 "github.com/pmk-sched/pmk-sched/scheduler/plugins/numaaware"
-	plugin8 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
+	plugin8 "github.com/pmk-sched/pmk-sched/scheduler/plugins/otherschedulers"
+	plugin9 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
 )
 
 // plugins returns the plugins that are compiled in, in addition to the in-tree plugins of the
@@ -30,6 +31,7 @@ func plugins() []app.Option {
 		app.WithPlugin(plugin6.Name, adapter.Factory(plugin6.Name, newPortable6)),
 		app.WithPlugin(plugin7.Name, adapter.Factory(plugin7.Name, newPortable7)),
 		app.WithPlugin(plugin8.Name, adapter.Factory(plugin8.Name, newPortable8)),
+		app.WithPlugin(plugin9.Name, adapter.Factory(plugin9.Name, newPortable9)),
 	}
 }
 
@@ -229,10 +231,13 @@ func newPortable7(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable8 binds github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp.
+// Portable8 binds github.com/pmk-sched/pmk-sched/scheduler/plugins/otherschedulers.
 type Portable8 struct {
 	adapter.Base
-	adapter.PreBindPoint
+	adapter.PreFilterPoint
+	adapter.FilterPoint
+	adapter.EventsPoint
+	adapter.SignPoint
 }
 
 func newPortable8(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
@@ -241,6 +246,26 @@ func newPortable8(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 		return nil, err
 	}
 	return &Portable8{
+		Base:           host.Base(p),
+		PreFilterPoint: adapter.PreFilterPoint{Host: host, Plugin: p},
+		FilterPoint:    adapter.FilterPoint{Host: host, Plugin: p},
+		EventsPoint:    adapter.EventsPoint{Host: host, Plugin: p},
+		SignPoint:      adapter.SignPoint{Host: host, Plugin: p},
+	}, nil
+}
+
+// Portable9 binds github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp.
+type Portable9 struct {
+	adapter.Base
+	adapter.PreBindPoint
+}
+
+func newPortable9(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
+	p, err := plugin9.New(ctx, host.Arguments, host)
+	if err != nil {
+		return nil, err
+	}
+	return &Portable9{
 		Base:         host.Base(p),
 		PreBindPoint: adapter.PreBindPoint{Host: host, Plugin: p},
 	}, nil

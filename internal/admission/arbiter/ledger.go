@@ -248,7 +248,7 @@ func (n *node) shortage(p *Pod, kept []*entry) *Shortage {
 		}
 	}
 	for _, wanted := range p.Ports {
-		takes := func(other *Pod) bool { return slices.ContainsFunc(other.Ports, wanted.conflicts) }
+		takes := func(other *Pod) bool { return slices.ContainsFunc(other.Ports, wanted.Conflicts) }
 		for _, other := range n.pods {
 			if other.UID != p.UID && takes(other.Pod) {
 				return &Shortage{Resource: hostPort, Requested: int64(wanted.Number), Taker: n.taker(p, takes)}

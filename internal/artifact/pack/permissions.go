@@ -14,6 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/numaaware"
+	"github.com/pmk-sched/pmk-sched/scheduler/plugins/otherschedulers"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
 )
 
@@ -28,15 +29,16 @@ type RulesFunc = func(args []byte) ([]rbacv1.PolicyRule, error)
 func DeclaredRules() map[string]RulesFunc {
 	all := map[string]RulesFunc{}
 	for name, declared := range map[string]func(scheduler.Arguments) ([]rbacv1.PolicyRule, error){
-		"blockall":     blockall.Rules,
-		"coscheduling": coscheduling.Rules,
-		"costaware":    costaware.Rules,
-		"elasticquota": elasticquota.Rules,
-		"gpupacking":   gpupacking.Rules,
-		"loadaware":    loadaware.Rules,
-		"networkaware": networkaware.Rules,
-		"numaaware":    numaaware.Rules,
-		"timestamp":    timestamp.Rules,
+		"blockall":        blockall.Rules,
+		"coscheduling":    coscheduling.Rules,
+		"costaware":       costaware.Rules,
+		"elasticquota":    elasticquota.Rules,
+		"gpupacking":      gpupacking.Rules,
+		"loadaware":       loadaware.Rules,
+		"networkaware":    networkaware.Rules,
+		"numaaware":       numaaware.Rules,
+		"otherschedulers": otherschedulers.Rules,
+		"timestamp":       timestamp.Rules,
 	} {
 		all[name] = func(args []byte) ([]rbacv1.PolicyRule, error) { return declared(scheduler.NewArguments(args)) }
 	}

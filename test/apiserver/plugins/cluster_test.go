@@ -40,6 +40,7 @@ var everyday = []behavior{
 	{"shares of GPUs are placed on devices", sharesOfGPUs},
 	{"pods go where they cost least", leastCost},
 	{"a pod held by LoadAware is bound when the load falls", heldByLoad},
+	{"schedulers do not evict each other's pods in turn", preemptionInTurn},
 	{"limits hold under random operations", limitsHold},
 }
 
@@ -80,7 +81,7 @@ func withScheduler(t *testing.T, plane *controlplane.Plane) subject {
 	}
 	compiledIn := []plugins.Plugin{{Dir: "testdata/panics"}}
 	for _, name := range []string{"loadaware", "coscheduling", "elasticquota", "gpupacking", "numaaware", "networkaware",
-		"costaware"} {
+		"costaware", "otherschedulers"} {
 		compiledIn = append(compiledIn, plugins.Plugin{Builtin: name})
 	}
 	built, err := build.Run(t.Context(), build.Options{
