@@ -42,6 +42,31 @@ func (m monitored) alerts() []alert {
 				"port 8080 has to be scraped.",
 		},
 		{
+			name: "SchedulerPreemptionHeldBack", severity: "warning", pending: "0s",
+			expression: fmt.Sprintf("sum(increase(%s[10m])) > 0", m.of("pmk_sched_otherschedulers_held_back_total")),
+			summary: "A pod of scheduler " + m.Name + " has evicted pods of one owner again and again, and did not get their " +
+				"room: another scheduler took it.",
+			description: "The event PreemptionHeldBack of the pod names the owner; give the pods of both schedulers nodes of " +
+				"their own, or install the arbiter.",
+		},
+		{
+			name: "SchedulerArbiterUndecided", severity: "warning", pending: "5m",
+			expression: `sum(rate(pmk_sched_arbiter_decisions_total{result=~"no_leader|forward_failed|error"}[5m])) > 0 or ` +
+				`max(pmk_sched_arbiter_leading) == 0`,
+			summary: "The arbiter does not decide about all bindings: two schedulers can bind pods to the same room.",
+			description: "`kubectl -n NAMESPACE logs deployment/pmk-sched-admission` shows why, in the namespace of the " +
+				"controller.",
+		},
+		{
+			name: "SchedulerWebhookFailsOpen", severity: "warning", pending: "5m",
+			expression: fmt.Sprintf(
+				`sum by (name) (rate(apiserver_admission_webhook_fail_open_count{%s,name=~".*[.]pmk-sched[.]io"}[5m])) > 0`,
+				apiServers),
+			summary: "The API server does not reach the webhook {{ $labels.name }}, and goes on without it.",
+			description: "`kubectl get deployment,endpoints -A -l app.kubernetes.io/name=pmk-sched-admission` shows whether it " +
+				"runs.",
+		},
+		{
 			name: "SchedulerPendingPodsGrow", severity: "warning", pending: "15m",
 			expression: fmt.Sprintf("min_over_time(%[1]s[15m:1m]) > 0 and deriv(%[1]s[15m:1m]) > 0", m.pending()),
 			summary: "The number of pods that wait for scheduler " + m.Name +

@@ -52,7 +52,8 @@ func start(a Arguments) (p *OtherSchedulers, h *plugintest.Handle, now *time.Tim
 
 // filter returns why the node is rejected in a cycle of the pod, or "". During the cycle the
 // scheduler adds and removes pods.
-func filter(t *testing.T, p *OtherSchedulers, pod *corev1.Pod, node *plugintest.Node, add, remove []*corev1.Pod) string {
+func filter(t *testing.T, p *OtherSchedulers, pod *corev1.Pod, node *plugintest.Node,
+	add, remove []*corev1.Pod) string {
 	t.Helper()
 	state := plugintest.NewState()
 	if _, status := p.PreFilter(t.Context(), state, pod); !status.IsSuccess() {

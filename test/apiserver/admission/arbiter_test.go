@@ -60,11 +60,17 @@ func newCluster(t *testing.T) *cluster {
 // pod creates a pending pod.
 func (c *cluster) pod(t *testing.T, namespace, cpu string) *corev1.Pod {
 	t.Helper()
+	return c.podOf(t, namespace, cpu, corev1.DefaultSchedulerName)
+}
+
+// podOf creates a pending pod of a scheduler.
+func (c *cluster) podOf(t *testing.T, namespace, cpu, scheduler string) *corev1.Pod {
+	t.Helper()
 	c.n++
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%d", c.n), Namespace: namespace},
-		Spec: corev1.PodSpec{SecurityContext: ownership.ConfinedAs(1), Containers: []corev1.Container{{
-			Name: "main", Image: "x", SecurityContext: ownership.Confined(), Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}}
+		Spec: corev1.PodSpec{SchedulerName: scheduler, SecurityContext: ownership.ConfinedAs(1),
+			Containers: []corev1.Container{{Name: "main", Image: "x", SecurityContext: ownership.Confined(),
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}}
 	pod, err := c.kube.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -179,6 +185,27 @@ func TestArbiter(t *testing.T) {
 			return err == nil, fmt.Sprint(err)
 		})
 		c.delete(t, b)
+	})
+	t.Run("room is kept for a pod that another scheduler has nominated", func(t *testing.T) {
+		a, b := c.pod(t, team, "1200m"), c.pod(t, team, "1200m")
+		b.Status.NominatedNodeName = c.node
+		if _, err := c.kube.CoreV1().Pods(team).UpdateStatus(t.Context(), b, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.bind(t.Context(), a); err != nil {
+			t.Errorf("a pod of the same scheduler is refused: %v", err)
+		}
+		c.delete(t, a)
+		other := c.podOf(t, team, "1200m", "other-scheduler")
+		run.Eventually(t, "the pod of another scheduler is refused", func(ctx context.Context) (bool, string) {
+			err := c.bind(ctx, other)
+			return apierrors.IsConflict(err) && strings.Contains(err.Error(), "requested 1200m, left 800m; the pod of another "+
+				"scheduler that is nominated for it is "+team+"/"+b.Name), fmt.Sprint(err)
+		})
+		if err := c.bind(t.Context(), b); err != nil {
+			t.Errorf("the nominated pod is refused: %v", err)
+		}
+		c.delete(t, b, other)
 	})
 	t.Run("a dry run takes no room", func(t *testing.T) {
 		a, b := c.pod(t, team, "1200m"), c.pod(t, team, "1200m")

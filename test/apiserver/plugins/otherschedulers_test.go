@@ -29,8 +29,8 @@ type rivals struct {
 	all *sync.WaitGroup
 }
 
-// kubernetes#130429: a scheduler evicts a pod of another one, which puts the pod that replaces it in
-// the room that was made, for ever.
+// kubernetes#130429: a scheduler evicts a pod of another one, which puts the pod that replaces it
+// in the room that was made, for ever.
 func preemptionInTurn(t *testing.T, s subject) {
 	name := "rivals"
 	ctx, cancel := context.WithCancel(t.Context())
