@@ -21,9 +21,11 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/admission"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/audit"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 	"github.com/pmk-sched/pmk-sched/test/internal/webhooks"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // rounds is the number of races.
@@ -34,17 +36,32 @@ const forwarded = `pmk_sched_arbiter_decisions_total{result="forwarded"}`
 
 // cluster is an API server with one node of 2 CPU.
 type cluster struct {
+	server *apiserver.Server
+	// log has the requests to the server.
+	log  string
 	kube kubernetes.Interface
 	node string
 	n    int
 }
 
-func newCluster(t *testing.T) *cluster {
+func newCluster(t *testing.T, release string) *cluster {
 	t.Helper()
-	server.Clear(t)
-	c := &cluster{kube: server.Client(t), node: "node-1"}
+	parsed, err := versions.Parse(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binaries, err := apiserver.BinariesOf(t.Context(), parsed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags, log, err := apiserver.AuditFlags(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := apiserver.StartFor(t, binaries, append(flags, webhooks.Flags()...)...)
+	c := &cluster{server: server, log: log, kube: server.Client(t), node: "node-1"}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.node}}
-	node, err := c.kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+	node, err = c.kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,8 +160,13 @@ func (c *cluster) slowest(t *testing.T, namespace string, count int) (most time.
 }
 
 func TestArbiter(t *testing.T) {
-	c, w := newCluster(t), webhooks.Install(t, server)
-	team := server.Namespace(t)
+	for _, release := range apiserver.Releases() {
+		t.Run(release, func(t *testing.T) { arbitrates(t, newCluster(t, release)) })
+	}
+}
+
+func arbitrates(t *testing.T, c *cluster) {
+	w, team := webhooks.Install(t, c.server), c.server.Namespace(t)
 	if failed := c.race(t, team); len(failed) > 0 {
 		t.Fatalf("without the arbiter's servers: %v", failed)
 	}
@@ -246,14 +268,14 @@ func TestArbiter(t *testing.T) {
 			t.Errorf("the arbiter was asked %.0f times", after-before)
 		}
 	})
-	t.Run("only requests with the token are read", func(t *testing.T) { untrusted(t, leader) })
+	t.Run("only requests with the token are read", func(t *testing.T) { untrusted(t, c, leader) })
 	t.Run("another replica passes reviews on to the leader", func(t *testing.T) {
 		a, b := c.pod(t, team, "1200m"), c.pod(t, team, "1200m")
 		before := other.Metric(t, forwarded)
-		if answer := ask(t, other, a, c.node); !answer.Allowed {
+		if answer := c.ask(t, other, a, c.node); !answer.Allowed {
 			t.Errorf("got %+v", answer.Result)
 		}
-		if answer := ask(t, other, b, c.node); answer.Allowed || answer.Result.Code != http.StatusConflict {
+		if answer := c.ask(t, other, b, c.node); answer.Allowed || answer.Result.Code != http.StatusConflict {
 			t.Errorf("got %+v", answer)
 		}
 		if n := other.Metric(t, forwarded) - before; n != 2 {
@@ -308,13 +330,13 @@ func TestArbiter(t *testing.T) {
 		}
 		t.Logf("the slowest binding took %s, the slowest creation of a pod %s", took, created)
 	})
-	checkPermissions(t, w)
+	c.checkPermissions(t, w)
 }
 
 // checkPermissions checks that the replicas used each verb that they are granted on each resource.
-func checkPermissions(t *testing.T, w *webhooks.Installed) {
+func (c *cluster) checkPermissions(t *testing.T, w *webhooks.Installed) {
 	t.Helper()
-	requests, err := audit.Requests(auditLog, "")
+	requests, err := audit.Requests(c.log, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,20 +22,20 @@ import (
 )
 
 // clientConfig returns what the API server was told about the arbiter.
-func clientConfig(t *testing.T) admissionregistrationv1.WebhookClientConfig {
+func (c *cluster) clientConfig(t *testing.T) admissionregistrationv1.WebhookClientConfig {
 	t.Helper()
-	c, err := server.Client(t).AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(),
+	found, err := c.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(),
 		admission.ArbiterName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.Webhooks[0].ClientConfig
+	return found.Webhooks[0].ClientConfig
 }
 
 // untrusted sends requests as any pod of a cluster can.
-func untrusted(t *testing.T, r *webhooks.Replica) {
+func untrusted(t *testing.T, c *cluster, r *webhooks.Replica) {
 	t.Helper()
-	path := *clientConfig(t).Service.Path
+	path := *c.clientConfig(t).Service.Path
 	if !strings.HasSuffix(path, "/arbiter") || len(path) < 32 {
 		t.Errorf("the path is %s", path)
 	}
@@ -56,9 +56,9 @@ func untrusted(t *testing.T, r *webhooks.Replica) {
 }
 
 // ask asks a replica about a binding as the API server does.
-func ask(t *testing.T, r *webhooks.Replica, pod *corev1.Pod, node string) *admissionv1.AdmissionResponse {
+func (c *cluster) ask(t *testing.T, r *webhooks.Replica, pod *corev1.Pod, node string) *admissionv1.AdmissionResponse {
 	t.Helper()
-	config, roots := clientConfig(t), x509.NewCertPool()
+	config, roots := c.clientConfig(t), x509.NewCertPool()
 	roots.AppendCertsFromPEM(config.CABundle)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots,
 		ServerName: config.Service.Name + "." + config.Service.Namespace + ".svc"}}}

@@ -32,7 +32,7 @@ func (c *cluster) register(t *testing.T, w *webhooks.Installed) {
 	if _, err := c.kube.CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	release, err := inspect.ServerRelease(server.Config())
+	release, err := inspect.ServerRelease(c.server.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func (c *cluster) register(t *testing.T, w *webhooks.Installed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := client.New(server.Config(), client.Options{})
+	api, err := client.New(c.server.Config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
