@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// perSecond is the number of new pods a second, for loadTime. The scheduler is lost after lossAfter.
+	// perSecond is the number of new pods a second, for loadTime. After lossAfter the scheduler is
+	// lost.
 	perSecond = 20
 	loadTime  = 60 * time.Second
 	lossAfter = 10 * time.Second
