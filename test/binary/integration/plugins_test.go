@@ -203,7 +203,12 @@ func newReplacing(t *testing.T, version, release string) replacing {
 	m := newModule(t, release, all...)
 	m.run(t, "mod", "edit", "-require="+schedulerPlugins+"@"+version, "-replace="+kubernetes+"="+kubernetes+"@"+release)
 	m.adapt(t, replacingSource)
-	source := m.run(t, "list", "-f", "{{.Dir}}", "-m", schedulerPlugins)
+	var module struct{ Dir string }
+	downloaded := m.run(t, "mod", "download", "-json", schedulerPlugins+"@"+version)
+	if err := json.Unmarshal([]byte(downloaded), &module); err != nil {
+		t.Fatal(err)
+	}
+	source := module.Dir
 	m.replaceTexts(t, filepath.Join(source, "test/integration"))
 	r := replacing{dir: m.layOut(t, source), env: environment(t, release)}
 	const tests = schedulerPlugins + "/test/integration"
