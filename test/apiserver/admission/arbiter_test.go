@@ -36,7 +36,8 @@ const forwarded = `pmk_sched_arbiter_decisions_total{result="forwarded"}`
 
 // cluster is an API server with one node of 2 CPU.
 type cluster struct {
-	server *apiserver.Server
+	server  *apiserver.Server
+	release versions.Release
 	// log has the requests to the server.
 	log  string
 	kube kubernetes.Interface
@@ -59,7 +60,7 @@ func newCluster(t *testing.T, release string) *cluster {
 		t.Fatal(err)
 	}
 	server := apiserver.StartFor(t, binaries, append(flags, webhooks.Flags()...)...)
-	c := &cluster{server: server, log: log, kube: server.Client(t), node: "node-1"}
+	c := &cluster{server: server, release: parsed, log: log, kube: server.Client(t), node: "node-1"}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.node}}
 	node, err = c.kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
 	if err != nil {
@@ -264,7 +265,8 @@ func arbitrates(t *testing.T, c *cluster) {
 				t.Errorf("%s: %v", namespace, failed)
 			}
 		}
-		if after := leader.Metric(t, `pmk_sched_admission_requests_total{result="allowed",webhook="arbiter"}`); after != before {
+		if after := leader.Metric(t, `pmk_sched_admission_requests_total{result="allowed",webhook="arbiter"}`); after != before &&
+			c.release.Rules().NamespaceNames { // before 1.21 no label has the name of a namespace
 			t.Errorf("the arbiter was asked %.0f times", after-before)
 		}
 	})
