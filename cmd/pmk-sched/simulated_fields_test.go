@@ -87,6 +87,7 @@ spec:
     namespaceSelector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: In, values: [b]}]}
     podSelector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: In, values: [b]}]}
     resources: [a]
+    share: 10
     onFailure: Release
     failureAfter: 1m
   priorityClassName: none
@@ -139,7 +140,7 @@ func simulatedFields() map[string]string {
 		"image.requireSignature image.platforms image.pullPolicy credentials replicas nodeSelector anyNode priorityClassName " +
 		"ports.secure resources.requests resources.limits rbac.rules rbac.authenticationReader tolerations.key tolerations.operator " +
 		"tolerations.value tolerations.effect tolerations.tolerationSeconds route.namespaces route.resources route.onFailure " +
-		"route.failureAfter route.namespaceSelector.matchLabels route.namespaceSelector.matchExpressions.key " +
+		"route.failureAfter route.share route.namespaceSelector.matchLabels route.namespaceSelector.matchExpressions.key " +
 		"route.namespaceSelector.matchExpressions.operator route.namespaceSelector.matchExpressions.values " +
 		"route.podSelector.matchLabels route.podSelector.matchExpressions.key " +
 		"route.podSelector.matchExpressions.operator route.podSelector.matchExpressions.values") {
