@@ -90,6 +90,7 @@ spec:
     share: 10
     onFailure: Release
     failureAfter: 1m
+  rollout: {steps: [1, 100], gates: [unschedulable<=1], stepTime: 1m, stepLimit: 2h, minPods: 3, settleTime: 1m, shadowTime: 1h}
   priorityClassName: none
   args: [--feature-gates=DefaultPodTopologySpread=true, --v=4, --bind-address=0.0.0.0]
   ports: {secure: 12000}
@@ -143,7 +144,8 @@ func simulatedFields() map[string]string {
 		"route.failureAfter route.share route.namespaceSelector.matchLabels route.namespaceSelector.matchExpressions.key " +
 		"route.namespaceSelector.matchExpressions.operator route.namespaceSelector.matchExpressions.values " +
 		"route.podSelector.matchLabels route.podSelector.matchExpressions.key " +
-		"route.podSelector.matchExpressions.operator route.podSelector.matchExpressions.values") {
+		"route.podSelector.matchExpressions.operator route.podSelector.matchExpressions.values " +
+		"rollout.steps rollout.gates rollout.stepTime rollout.stepLimit rollout.minPods rollout.settleTime rollout.shadowTime") {
 		top, _, _ := strings.Cut(field, ".")
 		rows[field] = "named spec." + top
 	}
