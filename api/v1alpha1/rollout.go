@@ -64,6 +64,16 @@ func (r *Rollout) StepsOrDefault() []int {
 	return r.Steps
 }
 
+// Position returns the number of the step with a share, from 1, and the number of steps.
+func (r *Rollout) Position(share int) (step, steps int) {
+	list := r.StepsOrDefault()
+	at, found := slices.BinarySearch(list, share)
+	if found {
+		at++
+	}
+	return max(at, 1), len(list)
+}
+
 // GatesOrDefault returns the gates, which are valid in a validated object.
 func (r *Rollout) GatesOrDefault() []Gate {
 	texts := r.Gates

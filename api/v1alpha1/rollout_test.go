@@ -55,3 +55,11 @@ func TestInvalidRolloutsAreRefused(t *testing.T) {
 		t.Errorf("without a route: %v", err)
 	}
 }
+
+func TestPositionOfAShare(t *testing.T) {
+	for share, want := range map[int]int{0: 1, 1: 1, 5: 1, 10: 2, 50: 3, 70: 3, 100: 4} {
+		if step, steps := new(v1alpha1.Rollout).Position(share); step != want || steps != 4 {
+			t.Errorf("share %d: step %d of %d, want %d of 4", share, step, steps, want)
+		}
+	}
+}

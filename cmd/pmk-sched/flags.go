@@ -174,8 +174,8 @@ func given[T any](c *cli.Context, name string, value func(string) T) *T {
 	return &v
 }
 
-// rollout reads timeoutFlag, stableForFlag, and --no-rollback for the commands that have it.
-func rollout(c *cli.Context) deploy.RunOptions {
+// runOptions reads timeoutFlag, stableForFlag, and --no-rollback for the commands that have it.
+func runOptions(c *cli.Context) deploy.RunOptions {
 	return deploy.RunOptions{
 		Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for"), NoRollback: c.Bool("no-rollback"),
 	}

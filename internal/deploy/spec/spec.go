@@ -110,7 +110,7 @@ func resolve(f Flags, d *document) (*Spec, error) {
 		return nil, err
 	}
 	if err := cmp.Or(r.ValidateRoute(), r.ValidateRollout()); err != nil {
-		return nil, err
+		return nil, problem.Invalidf("", "%w", err)
 	}
 	s.Name, s.Namespace, s.Branch = r.Name, r.Namespace, r.Spec.Source.Branch
 	return s, f.place(&r.Spec)

@@ -57,16 +57,6 @@ type Decision struct {
 // First returns the first share of a rollout.
 func First(r v1alpha1.Rollout) int { return r.StepsOrDefault()[0] }
 
-// Position returns the number of the step with a share, from 1, and the number of steps.
-func Position(r v1alpha1.Rollout, share int) (step, steps int) {
-	list := r.StepsOrDefault()
-	at, found := slices.BinarySearch(list, share)
-	if found {
-		at++
-	}
-	return max(at, 1), len(list)
-}
-
 // JudgeShadow decides whether the first step may begin.
 func JudgeShadow(r v1alpha1.Rollout, s Shadow) Decision {
 	gate, found := gateOf(r, v1alpha1.GateAgreement)

@@ -122,11 +122,3 @@ func TestReasonsNameFewPods(t *testing.T) {
 		t.Errorf("reason %q, want %q", got.Reason, want)
 	}
 }
-
-func TestPositionOfAShare(t *testing.T) {
-	for share, want := range map[int]int{0: 1, 1: 1, 5: 1, 10: 2, 50: 3, 70: 3, 100: 4} {
-		if step, steps := stage.Position(v1alpha1.Rollout{}, share); step != want || steps != 4 {
-			t.Errorf("share %d: step %d of %d, want %d of 4", share, step, steps, want)
-		}
-	}
-}
