@@ -124,7 +124,7 @@ test-faults: deps build ## kills at every step, failures of nodes and schedulers
 .PHONY: test-releases
 test-releases: deps build bin/cosign bin/krew bin/nfpm bin/helm bin/source-controller bin/helm-controller bin/argocd ## binaries, plugins and extenders of other releases; signed images; Flux and Argo CD with the chart of several releases; the files of a release of pmk-sched (root)
 	@hack/deps.sh 'git git' 'redis-server redis-server' 'docker-registry docker-registry' 'rpm rpm' 'qemu-user-static qemu-aarch64-static' 'ruby ruby' 'zsh zsh'
-	go test -p 1 -count=1 -timeout 120m -tags releases $(or $(PACKAGES),./hack/facts ./internal/artifact/build ./test/binary/release ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/controller ./test/apiserver/extender/calls ./test/apiserver/route ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins ./test/apiserver/flux ./test/apiserver/argocd)
+	go test -p 1 -count=1 -timeout 120m -tags releases $(or $(PACKAGES),./hack/facts ./internal/artifact/build ./test/binary/release ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/controller ./test/apiserver/extender/calls ./test/apiserver/rollout ./test/apiserver/route ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins ./test/apiserver/flux ./test/apiserver/argocd)
 
 .PHONY: test-labs
 test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading, upstream's e2e specs; PODS (10000) during rollouts and failures; a machine without a network (root)

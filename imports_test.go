@@ -219,7 +219,7 @@ func TestPurePackagesDoNoIO(t *testing.T) {
 		"profiles/convert", "profiles/policy", "profiles/validate", "internal/deploy/health", "internal/deploy/render",
 		"internal/deploy/manifest", "internal/foresight/snapshot", "internal/foresight/snapshot/archive",
 		"internal/foresight/snapshot/openb", "internal/foresight/simulate/scenario", "internal/foresight/simulate/report",
-		"internal/foresight/page",
+		"internal/foresight/page", "internal/rollout/stage",
 		"internal/foresight/simulate/decision", "internal/foresight/bench", "internal/foresight/preemption"} {
 		for _, imported := range goList(t, "-f", `{{join .Imports "\n"}}`, "./"+pkg) {
 			if denied.MatchString(imported) {

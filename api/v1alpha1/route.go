@@ -24,6 +24,10 @@ type Route struct {
 	// Resources are names of resources, such as nvidia.com/gpu: a pod is routed that requests one of
 	// them.
 	Resources []string `json:"resources,omitempty" yaml:"resources"`
+	// Share is the percentage of the pods that are routed, 0 to 100: those of controllers whose UID
+	// is in the first part of all UIDs, so that the pods of one controller are treated alike. Pods
+	// without a controller are routed at 100 only. The default is 100.
+	Share *int `json:"share,omitempty" yaml:"share" jsonschema:"minimum=0,maximum=100"`
 	// OnFailure is what `pmk-sched controller` does, besides ending the route, with pods that wait for
 	// the scheduler while no replica leads: Keep, or Release, which deletes those that their
 	// controllers create again. The default is Keep.
@@ -45,6 +49,17 @@ const minFailureAfter = 20 * time.Second
 // FailureAfterOrDefault returns the time without a leading replica after which the route ends.
 func (r *Route) FailureAfterOrDefault() time.Duration {
 	return cmp.Or(time.Duration(r.FailureAfter), 30*time.Second)
+}
+
+// WholeShare is the share of a route that routes all pods that it selects.
+const WholeShare = 100
+
+// ShareOrDefault returns the percentage of the selected pods that are routed.
+func (r *Route) ShareOrDefault() int {
+	if r.Share == nil {
+		return WholeShare
+	}
+	return *r.Share
 }
 
 // LabelSelector selects objects by their labels, as in Kubernetes.
@@ -118,6 +133,9 @@ func (r *Route) validate(namespace string) *Error {
 		if _, err := metav1.LabelSelectorAsSelector(s.selector.Selector()); err != nil {
 			return &Error{text: fmt.Sprintf("%s: %v", s.field, err)}
 		}
+	}
+	if share := r.ShareOrDefault(); share < 0 || share > WholeShare {
+		return &Error{text: fmt.Sprintf("share: invalid value %d: must be between 0 and %d", share, WholeShare)}
 	}
 	if !slices.Contains([]string{"", OnFailureKeep, OnFailureRelease}, r.OnFailure) {
 		return &Error{text: fmt.Sprintf("onFailure: invalid value %q: must be Keep or Release", r.OnFailure)}

@@ -54,6 +54,8 @@ type CustomSchedulerSpec struct {
 	Extenders []Extender `json:"extenders,omitempty" yaml:"extenders"`
 	// Route makes new pods use the scheduler that name no scheduler of their own.
 	Route *Route `json:"route,omitempty" yaml:"route"`
+	// Rollout gives the scheduler the pods of its route step by step. `pmk-sched deploy` ignores it.
+	Rollout *Rollout `json:"rollout,omitempty" yaml:"rollout"`
 	// Credentials for the scheduler: node, node-inline, hostpath, serviceaccount or auto.
 	Credentials string `json:"credentials,omitempty" yaml:"credentials" jsonschema:"enum=node,enum=node-inline,enum=hostpath,enum=serviceaccount,enum=auto"`
 	// Replicas is a number or auto: one for each control-plane node.

@@ -39,6 +39,9 @@ func (s *CustomScheduler) Validate() error {
 	if err := s.ValidateRoute(); err != nil {
 		return err
 	}
+	if err := s.ValidateRollout(); err != nil {
+		return err
+	}
 	for i, plugin := range s.Spec.Source.Plugins {
 		if err := plugin.validate(); err != nil {
 			err.text = fmt.Sprintf("spec.source.plugins[%d]: %s", i, err.text)

@@ -37,6 +37,7 @@ var notFiles = []string{
 	"releases.items.args", "releases.items.rules.verbs", "releases.items.rules.apiGroups", "releases.items.rules.resources",
 	"releases.items.rules.resourceNames", "releases.items.rules.nonResourceURLs",
 	"releases.configMap.name", "releases.configMap.key", "releases.oci", "releases.publicKey",
+	"rollout.gates", "rollout.state.verdict", "rollout.state.reason",
 	"route.namespaceSelector.matchExpressions.key", "route.namespaceSelector.matchExpressions.operator",
 	"route.namespaceSelector.matchExpressions.values", "route.namespaces", "route.onFailure",
 	"route.podSelector.matchExpressions.key", "route.podSelector.matchExpressions.operator",

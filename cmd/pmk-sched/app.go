@@ -33,7 +33,8 @@ func newProgram(u *ui, name string) *command.Program {
 			"Exit status: 0 success; 1 failure; 2 usage or input error; 3 check failed or drift found.",
 		Commands: slices.Concat(
 			command.Group("install", detectCommand(u), checkCommand(u), renderCommand(u), diffCommand(u),
-				deployCommand(u), migrateCommand(u), verifyCommand(u), uninstallCommand(u), replaceCommand(u),
+				deployCommand(u), rolloutCommand(u), migrateCommand(u), verifyCommand(u), uninstallCommand(u),
+				replaceCommand(u),
 				restoreCommand(u), extenderCommand(u)),
 			command.Group("look after", statusCommand(u), historyCommand(u), rollbackCommand(u), upgradeCommand(u),
 				credentialsCommand(u),

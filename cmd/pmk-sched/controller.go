@@ -156,7 +156,7 @@ func controllerRunCommand(u *ui) *cli.Command {
 			timeoutFlag(defaultTimeout, "a scheduler"), stableForFlag(10 * time.Second),
 		},
 		Action: func(c *cli.Context) error {
-			run := rollout(c)
+			run := runOptions(c)
 			var err error
 			if u.Session.Bounds, err = readBounds(c); err != nil {
 				return err

@@ -77,7 +77,7 @@ func credentialsRefreshCommand(u *ui) *cli.Command {
 				return err
 			}
 			done, err := lifecycle.RefreshCredentials(c.Context, u.Session, sp, lifecycle.RefreshOptions{
-				Request: c.Bool("csr"), RunOptions: rollout(c),
+				Request: c.Bool("csr"), RunOptions: runOptions(c),
 			})
 			if err != nil {
 				return err

@@ -39,7 +39,7 @@ func deployCommand(u *ui) *cli.Command {
 				u.Say("dry run: nothing was changed")
 				return u.Data(c.String("output"), deploy.Outcome{Changes: changes}, changes.String())
 			}
-			plan, outcome, err := lifecycle.Deploy(c.Context, u.Session, sp, rollout(c))
+			plan, outcome, err := lifecycle.Deploy(c.Context, u.Session, sp, runOptions(c))
 			if err != nil {
 				return err
 			}

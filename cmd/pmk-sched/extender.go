@@ -166,7 +166,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 					return err
 				}
 			}
-			outcome, err := extender.Deploy(c.Context, rollout(c))
+			outcome, err := extender.Deploy(c.Context, runOptions(c))
 			if err != nil {
 				return err
 			}
@@ -212,7 +212,7 @@ func extenderRestartCommand(u *ui) *cli.Command {
 				return problem.Invalidf("", "invalid --image %q: must not contain spaces", image)
 			}
 			outcome, err := lifecycle.RestartExtender(c.Context, u.Session, extenders.RestartOptions{
-				Name: name, Namespace: cmp.Or(u.Namespace, spec.DefaultNamespace), Image: image, RunOptions: rollout(c),
+				Name: name, Namespace: cmp.Or(u.Namespace, spec.DefaultNamespace), Image: image, RunOptions: runOptions(c),
 			})
 			if err != nil {
 				return err
@@ -248,7 +248,7 @@ func extenderUninstallCommand(u *ui) *cli.Command {
 				return err
 			}
 			changes, err := replace.UninstallExtender(c.Context, u.Session, extenders.UninstallOptions{
-				Name: name, Namespace: cmp.Or(u.Namespace, spec.DefaultNamespace), RunOptions: rollout(c),
+				Name: name, Namespace: cmp.Or(u.Namespace, spec.DefaultNamespace), RunOptions: runOptions(c),
 			}, c.String("node"))
 			if err != nil {
 				return err

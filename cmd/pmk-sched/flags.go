@@ -40,8 +40,8 @@ func schedulerFlags(more ...cli.Flag) []cli.Flag {
 		&cli.StringSliceFlag{Name: "node-selector", Usage: "run on nodes with the label `KEY=VALUE`; any: on every node",
 			DefaultText: "control-plane nodes; any if the cluster has none"},
 		&cli.StringSliceFlag{Name: "route",
-			Usage: "new pods that name no scheduler get this one, `PART=VALUE`: namespaces, namespace-selector, pods or " +
-				"resources; none ends the route"},
+			Usage: "new pods that name no scheduler get this one, `PART=VALUE`: namespaces, namespace-selector, pods, " +
+				"resources or share; none ends the route"},
 		&cli.IntFlag{Name: "port", Usage: "`PORT` for health checks and metrics",
 			DefaultText: "the first free port from 10260"},
 		requireSignatureFlag(),
@@ -174,8 +174,8 @@ func given[T any](c *cli.Context, name string, value func(string) T) *T {
 	return &v
 }
 
-// rollout reads timeoutFlag, stableForFlag, and --no-rollback for the commands that have it.
-func rollout(c *cli.Context) deploy.RunOptions {
+// runOptions reads timeoutFlag, stableForFlag, and --no-rollback for the commands that have it.
+func runOptions(c *cli.Context) deploy.RunOptions {
 	return deploy.RunOptions{
 		Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for"), NoRollback: c.Bool("no-rollback"),
 	}

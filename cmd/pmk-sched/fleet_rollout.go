@@ -28,7 +28,7 @@ func fleetRolloutFlags(more ...cli.Flag) []cli.Flag {
 		command.OutputFlag(""))...), more...)
 }
 
-const rolloutText = "One cluster after the other. A cluster on which it fails gets its former scheduler back. Nothing is " +
+const fleetRolloutText = "One cluster after the other. A cluster on which it fails gets its former scheduler back. Nothing is " +
 	"stored: run again, the command continues, because clusters that are up to date are only verified. The exit " +
 	"status is 1 if a cluster fails."
 
@@ -36,7 +36,7 @@ func fleetDeployCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "deploy", Usage: "deploy a scheduler on many clusters, one after the other",
 		Description: "Runs `pmk-sched deploy` and verifies that the scheduler binds a pod. {release} in spec.image is replaced " +
-			"by the release of the cluster. " + rolloutText,
+			"by the release of the cluster. " + fleetRolloutText,
 		UsageText: command.Examples("pmk-sched fleet deploy -f pmk-sched.yaml --from cluster-api --wave wave",
 			"pmk-sched fleet deploy -f pmk-sched.yaml --selector region=eu --max-failures 1"),
 		Flags: fleetRolloutFlags(fleetFileFlag()),
@@ -57,7 +57,7 @@ func fleetUpgradeCommand(u *ui) *cli.Command {
 		Name: "upgrade", Usage: "upgrade a scheduler on many clusters, one after the other",
 		Description: "Runs `pmk-sched upgrade` on clusters whose scheduler has another release than the API server, and " +
 			"verifies it on all. It builds and pushes only the image in spec.image of -f, and asks no question: where neither " +
-			"-f nor --image names the image, a cluster that needs another one fails. " + rolloutText,
+			"-f nor --image names the image, a cluster that needs another one fails. " + fleetRolloutText,
 		UsageText: command.Examples("pmk-sched fleet upgrade -f pmk-sched.yaml --wave wave --max-failures 2",
 			"pmk-sched fleet upgrade --name my-scheduler --image registry.example.com/kube-scheduler:{release}"),
 		Flags: fleetRolloutFlags(

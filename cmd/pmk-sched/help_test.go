@@ -39,7 +39,7 @@ func TestHelpFitsInTheTerminalAndHasExamples(t *testing.T) {
 // completion and version.
 func TestHelpGroupsTheCommands(t *testing.T) {
 	want := []string{
-		"install: detect check render diff deploy migrate verify uninstall replace restore extender",
+		"install: detect check render diff deploy rollout migrate verify uninstall replace restore extender",
 		"look after: status history rollback upgrade credentials explain logs sysdump fleet controller",
 		"foresee: snapshot record simulate test tune shadow bench",
 		"build: build verify-image bundle plugin profile schema",

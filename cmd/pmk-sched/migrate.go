@@ -114,7 +114,7 @@ func (m migration) takeOver(c *cli.Context, u *ui) error {
 	u.Say("%s", strings.TrimRight(command.Aligned(itemTable(m.found.Items)), "\n"))
 	backup := cmp.Or(c.String("backup"), m.sp.Name+"-before.yaml")
 	plan, outcome, err := lifecycle.TakeOver(c.Context, u.Session, m.sp, m.found, lifecycle.TakeOverOptions{
-		RunOptions: rollout(c), Backup: backup, Confirm: func(ctx context.Context, question string) error {
+		RunOptions: runOptions(c), Backup: backup, Confirm: func(ctx context.Context, question string) error {
 			return u.Confirm(ctx, c.Bool("yes"), question)
 		},
 	})

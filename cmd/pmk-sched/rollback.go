@@ -29,7 +29,7 @@ func rollbackCommand(u *ui) *cli.Command {
 				return err
 			}
 			u.confirmPermissions(c)
-			plan, outcome, err := lifecycle.RollBack(c.Context, u.Session, sp, c.Int("to"), rollout(c))
+			plan, outcome, err := lifecycle.RollBack(c.Context, u.Session, sp, c.Int("to"), runOptions(c))
 			if err != nil {
 				return err
 			}

@@ -87,8 +87,10 @@ spec:
     namespaceSelector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: In, values: [b]}]}
     podSelector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: In, values: [b]}]}
     resources: [a]
+    share: 10
     onFailure: Release
     failureAfter: 1m
+  rollout: {steps: [1, 100], gates: [unschedulable<=1], stepTime: 1m, stepLimit: 2h, minPods: 3, settleTime: 1m, shadowTime: 1h}
   priorityClassName: none
   args: [--feature-gates=DefaultPodTopologySpread=true, --v=4, --bind-address=0.0.0.0]
   ports: {secure: 12000}
@@ -139,10 +141,11 @@ func simulatedFields() map[string]string {
 		"image.requireSignature image.platforms image.pullPolicy credentials replicas nodeSelector anyNode priorityClassName " +
 		"ports.secure resources.requests resources.limits rbac.rules rbac.authenticationReader tolerations.key tolerations.operator " +
 		"tolerations.value tolerations.effect tolerations.tolerationSeconds route.namespaces route.resources route.onFailure " +
-		"route.failureAfter route.namespaceSelector.matchLabels route.namespaceSelector.matchExpressions.key " +
+		"route.failureAfter route.share route.namespaceSelector.matchLabels route.namespaceSelector.matchExpressions.key " +
 		"route.namespaceSelector.matchExpressions.operator route.namespaceSelector.matchExpressions.values " +
 		"route.podSelector.matchLabels route.podSelector.matchExpressions.key " +
-		"route.podSelector.matchExpressions.operator route.podSelector.matchExpressions.values") {
+		"route.podSelector.matchExpressions.operator route.podSelector.matchExpressions.values " +
+		"rollout.steps rollout.gates rollout.stepTime rollout.stepLimit rollout.minPods rollout.settleTime rollout.shadowTime") {
 		top, _, _ := strings.Cut(field, ".")
 		rows[field] = "named spec." + top
 	}

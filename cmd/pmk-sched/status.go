@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/plural"
@@ -169,6 +170,7 @@ func details(w *health.Workload) string {
 			plural.Count(p.Pods, "pod"), p.Oldest, instant(p.Since), p.Ignored))
 	}
 	fact("route", routeText(w.Route))
+	fact("rollout", rolloutText(w.Route))
 	fact("scheduling", schedulingText(w.Scheduling))
 	fact("extenders", strings.Join(w.Calls, ", "))
 	if s := w.Service; s != nil && s.Exists {
@@ -186,10 +188,25 @@ func routeText(r *health.Route) string {
 		return ""
 	}
 	text := fmt.Sprintf("%s routed: %d bound, %d waiting", plural.Count(r.Bound+r.Waiting, "pod"), r.Bound, r.Waiting)
+	if r.Share < v1alpha1.WholeShare {
+		text += fmt.Sprintf(", a share of %d %%", r.Share)
+	}
 	if r.Suspended {
 		text += ", suspended since " + instant(r.SuspendedSince)
 	}
 	return text
+}
+
+// rolloutText returns the step of a rollout and its gates, or how it ended.
+func rolloutText(r *health.Route) string {
+	if r == nil || r.Rollout == nil {
+		return ""
+	}
+	o := r.Rollout
+	if o.Verdict != "" {
+		return o.Verdict + prefixed(": ", o.Reason)
+	}
+	return fmt.Sprintf("step %d of %d, gates %s", o.Step, o.Steps, strings.Join(o.Gates, ", "))
 }
 
 func replicaText(r health.Replica) string {

@@ -29,7 +29,7 @@ func readUpgrade(c *cli.Context, u *ui) (lifecycle.UpgradeOptions, error) {
 	if err := exclude(c, "", "image", "base", "busybox"); err != nil {
 		return lifecycle.UpgradeOptions{}, err
 	}
-	run := rollout(c)
+	run := runOptions(c)
 	if c.Bool("default") && !c.IsSet("timeout") {
 		run.Timeout = replace.DefaultTimeout
 	}

@@ -32,7 +32,7 @@ func (d *deployRun) saveRevision(ctx context.Context) error {
 	}
 	if n := len(revisions); n > 0 && revisions[n-1].Status == apply.Pending {
 		d.Warnf("revision %d is pending: an earlier run was interrupted; continuing", revisions[n-1].Number)
-	} else if d.previous != nil && SameObjects(d.previous.Objects, d.plan.Objects) {
+	} else if d.previous != nil && !d.plan.rerecord && SameObjects(d.previous.Objects, d.plan.Objects) {
 		d.current, d.outcome.Revision = d.previous, d.previous.Number
 		return nil
 	}

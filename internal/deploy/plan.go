@@ -56,6 +56,8 @@ type Plan struct {
 	insecurePort int
 	// checked is set if the configuration was checked by an earlier deployment.
 	checked bool
+	// rerecord is set if a revision is saved also if its objects are those of the current one.
+	rerecord bool
 	// recorded are the plan's objects that are from the cluster, rules the rules in a request from
 	// there, held the permissions before the run that the plan undoes, and allowed permissions that
 	// were checked; see confirmGained.

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,6 +70,9 @@ const corePolicyAPI = "admissionregistration.k8s.io/v1"
 // describeRoute returns which pods a route selects.
 func describeRoute(r *v1alpha1.Route) string {
 	pods := "pods"
+	if share := r.ShareOrDefault(); share < v1alpha1.WholeShare {
+		pods = fmt.Sprintf("%d %% of the pods with a controller", share)
+	}
 	if len(r.Resources) > 0 {
 		pods += " that request " + strings.Join(r.Resources, " or ")
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
@@ -33,6 +34,9 @@ const (
 // until the pod has the scheduler.
 func routeProver(cfg *rest.Config) func(context.Context, route.Rule) (string, error) {
 	return func(ctx context.Context, rule route.Rule) (string, error) {
+		if rule.Route.ShareOrDefault() == 0 {
+			return "the route is registered, and routes no pod: its share is 0", nil
+		}
 		kube, err := kubernetes.NewForConfig(cfg)
 		if err != nil {
 			return "", fmt.Errorf("create client for %s: %w", cfg.Host, err)
@@ -112,6 +116,9 @@ func routedPod(rule route.Rule, namespace string) *corev1.Pod {
 			AutomountServiceAccountToken: &no, SecurityContext: ownership.ConfinedAs(65532),
 			Containers: []corev1.Container{{Name: "pause", Image: "localhost/pause", SecurityContext: ownership.Confined()}},
 		},
+	}
+	if rule.Route.ShareOrDefault() < v1alpha1.WholeShare {
+		pod.OwnerReferences = []metav1.OwnerReference{route.SharedOwner()}
 	}
 	amounts := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"),
 		corev1.ResourceMemory: resource.MustParse("1Mi")}

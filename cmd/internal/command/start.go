@@ -28,9 +28,32 @@ func StartHelp(app *cli.App, start []Start) string {
 			group = group[1:]
 		}
 		if category != "" {
-			p.Row("  "+category, strings.Join(names, " "))
+			title := "  " + category
+			for line := range strings.SplitSeq(wrapNames(names), "\n") {
+				p.Row(title, line)
+				title = " "
+			}
 		}
 	}
 	p.Line("\nRun `%s --help` for all commands and the global flags, or `%[1]s COMMAND --help`.", app.Name)
 	return Aligned(p.String())
+}
+
+// namesWidth is the width of a line of commands, next to the name of their group.
+const namesWidth = 84
+
+// wrapNames returns names in lines.
+func wrapNames(names []string) string {
+	text, width := "", 0
+	for i, name := range names {
+		switch {
+		case i == 0:
+		case width+1+len(name) > namesWidth:
+			text, width = text+"\n", 0
+		default:
+			text, width = text+" ", width+1
+		}
+		text, width = text+name, width+len(name)
+	}
+	return text
 }

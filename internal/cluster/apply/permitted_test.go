@@ -97,6 +97,7 @@ const (
 		`'Object{metadata: Object.metadata{annotations: {"pmk-sched.io/route": "my"}}, ` +
 		`spec: Object.spec{schedulerName: "my"}}'}}]}` + registration + "AdmissionPolicyBinding\n" + routeMeta +
 		"spec: {policyName: pmk-sched-route-my}"
+	conditions = "matchConditions: [{name: is-in-the-share, expression: 'false'}]"
 )
 
 // Users who may write Secrets in the namespace can write a revision.
@@ -135,6 +136,9 @@ subjects: [{kind: S`, `ClusterRoleBinding/my-as-kube-scheduler binds ClusterRole
 		"a webhook of another name": {"", registration + "WebhookConfiguration\nmetadata: {name: my}",
 			"does not have a name of an object of my"},
 		"the route's webhook": {"", routeWebhook, ""},
+		"the webhook for a share": {"", strings.Replace(routeWebhook, "name: my.route.pmk-sched.io,",
+			"name: my.route.pmk-sched.io, "+conditions+",", 1), ""},
+		"the policy for a share": {"", strings.Replace(routePolicy, "spec: {", "spec: {"+conditions+", ", 1), ""},
 		"a webhook elsewhere": {"", strings.Replace(routeWebhook, "service: {name: pmk-sched-admission, namespace: ns}",
 			"url: 'https://e'", 1), "something else"},
 		"another Service":             {"", strings.Replace(routeWebhook, "pmk-sched-admission", "other", 1), "something else"},

@@ -145,11 +145,27 @@ type Route struct {
 	// without one.
 	Bound   int `json:"bound"`
 	Waiting int `json:"waiting"`
+	// Share of the selected pods that are routed, in percent.
+	Share int `json:"share"`
+	// Rollout is nil unless a rollout has set the share.
+	Rollout *Rollout `json:"rollout,omitempty"`
 	// Suspended is set while new pods do not get the scheduler, because no replica led.
 	Suspended      bool      `json:"suspended,omitempty"`
 	SuspendedSince time.Time `json:"suspendedSince,omitzero"`
 	// Unguarded is set if no controller ends the route when no replica leads.
 	Unguarded bool `json:"unguarded,omitempty"`
+}
+
+// Rollout is the state of a rollout, as the deployed revision records it.
+type Rollout struct {
+	// Step is the number of the step that has the share, of Steps.
+	Step  int `json:"step"`
+	Steps int `json:"steps"`
+	// Gates of the steps.
+	Gates []string `json:"gates"`
+	// Verdict is empty while the rollout runs, or was killed. Reason explains it.
+	Verdict string `json:"verdict,omitempty"`
+	Reason  string `json:"reason,omitempty"`
 }
 
 // Add counts a pod that is not bound, created at a time; tried reports whether a scheduler has

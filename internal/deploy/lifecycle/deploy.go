@@ -23,6 +23,24 @@ func DryRun(ctx context.Context, s *session.Session, sp *spec.Spec) (apply.Chang
 	return preview(ctx, s, sp, deploy.DryRun)
 }
 
+// IsDeployed checks everything as DryRun does, and reports whether the deployed revision is what
+// Deploy would deploy.
+func IsDeployed(ctx context.Context, s *session.Session, sp *spec.Spec) (deployed bool, err error) {
+	_, err = preview(ctx, s, sp, func(ctx context.Context, d deploy.Deps, plan *deploy.Plan) (apply.ChangeSet, error) {
+		if plan.MissingImage != nil {
+			return nil, plan.MissingImage
+		}
+		changes, err := deploy.DryRun(ctx, d, plan)
+		if err != nil {
+			return nil, err
+		}
+		last, err := d.ReadLast(ctx, plan.Namespace, plan.Name)
+		deployed = err == nil && last != nil && last.Damage == nil && deploy.SameObjects(last.Objects, plan.Objects)
+		return changes, err
+	})
+	return deployed, err
+}
+
 // Diff returns the changes that Deploy would make, with the differences.
 func Diff(ctx context.Context, s *session.Session, sp *spec.Spec) (apply.ChangeSet, error) {
 	return preview(ctx, s, sp, func(ctx context.Context, d deploy.Deps, plan *deploy.Plan) (apply.ChangeSet, error) {

@@ -153,6 +153,7 @@ func (r Rule) conditions() []admissionv1.MatchCondition {
 		{Name: "is-of-no-daemonset", Expression: `!has(object.metadata.ownerReferences) || ` +
 			`!object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller && o.kind == "DaemonSet")`},
 	}
+	all = append(all, shareConditions(r.Route.ShareOrDefault())...)
 	if names := r.Route.Resources; len(names) > 0 {
 		var quoted []string
 		for _, name := range names {

@@ -68,7 +68,8 @@ func (r Rule) Routes(namespace string, pod *corev1.Pod) bool {
 	named := r.Route.Namespaces
 	return !slices.Contains(r.excluded(), namespace) && (len(named) == 0 || slices.Contains(named, namespace)) &&
 		(pod.Spec.SchedulerName == "" || pod.Spec.SchedulerName == corev1.DefaultSchedulerName) &&
-		pod.Spec.NodeName == "" && !ofDaemonSet(pod) && requestsOne(pod, r.Route.Resources)
+		pod.Spec.NodeName == "" && !ofDaemonSet(pod) && inShare(pod, r.Route.ShareOrDefault()) &&
+		requestsOne(pod, r.Route.Resources)
 }
 
 func ofDaemonSet(pod *corev1.Pod) bool {

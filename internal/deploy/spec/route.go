@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +16,7 @@ import (
 const NoRoute = "none"
 
 const routeHint = "write --route namespaces=NAME,NAME, --route namespace-selector=SELECTOR, --route pods=SELECTOR or " +
-	"--route resources=NAME,NAME, where SELECTOR is as for kubectl; or --route " + NoRoute
+	"--route resources=NAME,NAME, where SELECTOR is as for kubectl, --route share=PERCENT; or --route " + NoRoute
 
 // route returns the route with the parts that the values of --route name in place of its own. The
 // parts that no value names, and what happens on failure, stay.
@@ -48,6 +49,12 @@ func (f Flags) route(current *v1alpha1.Route) (*v1alpha1.Route, error) {
 			made.NamespaceSelector, err = selector(value, text)
 		case "pods":
 			made.PodSelector, err = selector(value, text)
+		case "share":
+			var share int
+			if share, err = strconv.Atoi(strings.TrimSuffix(text, "%")); err != nil {
+				err = problem.Invalidf(routeHint, "invalid --route %q: must be a number", value)
+			}
+			made.Share = &share
 		default:
 			err = problem.Invalidf(routeHint, "invalid --route %q: unknown part %q", value, part)
 		}

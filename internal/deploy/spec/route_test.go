@@ -35,6 +35,8 @@ func TestRouteFlagsReplaceThePartsThatTheyName(t *testing.T) {
 		"":                      of(func(*v1alpha1.Route) {}),
 		"none":                  nil,
 		"namespaces=a,b":        of(func(r *v1alpha1.Route) { r.Namespaces = []string{"a", "b"} }),
+		"share=10%":             of(func(r *v1alpha1.Route) { r.Share = new(10) }),
+		"share=0":               of(func(r *v1alpha1.Route) { r.Share = new(0) }),
 		"resources=x.org/gpu":   of(func(r *v1alpha1.Route) { r.Resources = []string{"x.org/gpu"} }),
 		"pods=app=web,tier!=db": of(func(r *v1alpha1.Route) { r.PodSelector = selects("app", "web", "tier", "db") }),
 		"namespace-selector=app=web,tier!=db resources=cpu": of(func(r *v1alpha1.Route) {
@@ -68,6 +70,8 @@ func TestInvalidRouteFlagsAreRefused(t *testing.T) {
 		"none namespaces=a":          "excludes other values",
 		"ml":                         "must be PART=VALUE",
 		"namespaces=":                "must be PART=VALUE",
+		"share=half":                 "must be a number",
+		"share=101 namespaces=a":     "share: invalid value 101",
 		"namespace=a":                `unknown part "namespace"`,
 		"pods=a>3":                   "gt cannot be used here",
 		"pods=a in (b":               `invalid --route "pods=a in (b"`,

@@ -109,6 +109,7 @@ func unused(r v1alpha1.CustomSchedulerSpec) (fields []string) {
 			len(i.Platforms) > 0},
 		{"credentials", deploy.IsChosen(r.Credentials)},
 		{"route", r.Route != nil},
+		{"rollout", r.Rollout != nil},
 		{"replicas", r.Replicas != 0},
 		{"nodeSelector", len(r.NodeSelector) > 0},
 		{"anyNode", r.AnyNode},

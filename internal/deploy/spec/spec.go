@@ -38,6 +38,8 @@ type Flags struct {
 	NodeSelector, Plugins []string
 	// Route are the parts of a route, PART=VALUE each, or [NoRoute].
 	Route []string
+	// Steps and Gates of a rollout, in place of the file's.
+	Steps, Gates []string
 	// CacheDir is the build cache, where recorded plugins are unpacked.
 	CacheDir string
 	// Version of pmk-sched, recorded in a label.
@@ -104,8 +106,11 @@ func resolve(f Flags, d *document) (*Spec, error) {
 	if r.Spec.Route, err = f.route(r.Spec.Route); err != nil {
 		return nil, err
 	}
-	if err := r.ValidateRoute(); err != nil {
+	if r.Spec.Rollout, err = f.rollout(r.Spec.Rollout); err != nil {
 		return nil, err
+	}
+	if err := cmp.Or(r.ValidateRoute(), r.ValidateRollout()); err != nil {
+		return nil, problem.Invalidf("", "%w", err)
 	}
 	s.Name, s.Namespace, s.Branch = r.Name, r.Namespace, r.Spec.Source.Branch
 	return s, f.place(&r.Spec)

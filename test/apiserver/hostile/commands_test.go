@@ -56,6 +56,7 @@ func commands() map[string]command {
 		"render autoscaler":    {lines: []string{rendered + " --for karpenter"}},
 		"diff":                 {lines: []string{rendered, "--name NAME --revision 1", "--name NAME --revision 2"}},
 		"deploy":               {lines: []string{rendered + " --dry-run", "--name NAME --image localhost/s:v2" + second}, changes: true},
+		"rollout":              {lines: []string{"--name NAME -f HOME/NAME.yaml --dry-run"}},
 		"migrate":              {lines: []string{"--live NAME", "--live NAME -o json"}},
 		"verify":               {lines: []string{"--name NAME --timeout 1s", "--default --timeout 1s"}},
 		"uninstall":            {lines: []string{"--name NAME --yes --timeout 2s"}, changes: true},

@@ -96,7 +96,10 @@ func TestRouteSelectsThePodsOfItsRuleOnly(t *testing.T) {
 				}
 			}
 			for _, api := range mechanisms(p) {
-				t.Run("policy "+api, func(t *testing.T) { checkRoute(t, p, api) })
+				t.Run("policy "+api, func(t *testing.T) {
+					t.Run("all", func(t *testing.T) { checkRoute(t, p, api) })
+					t.Run("a share", func(t *testing.T) { checkShare(t, p, api) })
+				})
 			}
 		})
 	}
@@ -120,6 +123,41 @@ func checkRoute(t *testing.T, p *controlplane.Plane, api string) {
 			tc.want != "other" {
 			t.Errorf("%s: routed to %q", name, routed)
 		}
+	}
+}
+
+// checkShare checks which pods a share of half of the controllers has.
+func checkShare(t *testing.T, p *controlplane.Plane, api string) {
+	half := rule()
+	half.Route.Share = new(50)
+	routes.Register(t, p.Config(), route.Registration{Rule: half, Release: p.Release, PolicyAPI: api})
+	of := func(uid types.UID) *corev1.Pod {
+		return pod(func(p *corev1.Pod) {
+			own(p, "ReplicaSet", true)
+			p.OwnerReferences[0].UID = uid
+		})
+	}
+	for until := time.Now().Add(20 * time.Second); create(t, p, of("0")).Spec.SchedulerName != unrouted ||
+		create(t, p, of("00000000")).Spec.SchedulerName != scheduler; {
+		if time.Now().After(until) {
+			t.Fatal("the route does not act")
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	for uid, want := range map[types.UID]string{"7fffffff-ffff-4fff-bfff-ffffffffffff": scheduler,
+		"80000000-0000-4000-8000-000000000000": unrouted, "7FFFFFFF": unrouted, "!!!!!!!!": unrouted,
+		"0000000\u00e9": unrouted, "\x00": unrouted} {
+		if got := create(t, p, of(uid)).Spec.SchedulerName; got != want {
+			t.Errorf("controller %q: scheduler %s, want %s", uid, got, want)
+		}
+	}
+	if got := create(t, p, pod(func(*corev1.Pod) {})).Spec.SchedulerName; got != unrouted {
+		t.Errorf("a pod without a controller gets scheduler %s", got)
+	}
+	owned := pod(func(p *corev1.Pod) { own(p, "ReplicaSet", false) })
+	owned.OwnerReferences[0].UID = "00000000"
+	if got := create(t, p, owned).Spec.SchedulerName; got != unrouted {
+		t.Errorf("a pod of an owner that is not its controller gets scheduler %s", got)
 	}
 }
 

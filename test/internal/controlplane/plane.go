@@ -89,6 +89,9 @@ func parse(t testing.TB, release string) versions.Release {
 	return parsed
 }
 
+// Server returns the API server.
+func (p *Plane) Server() *apiserver.Server { return p.server }
+
 // Config returns the configuration of a client with all permissions.
 func (p *Plane) Config() *rest.Config { return p.server.Config() }
 

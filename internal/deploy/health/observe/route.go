@@ -10,9 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/suspension"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/route"
 )
@@ -29,7 +32,11 @@ func (w *workload) readRoute(ctx context.Context, o Options) {
 	if at < 0 {
 		return
 	}
-	registration, found := w.recorded.Objects[at], &health.Route{}
+	registration, found := w.recorded.Objects[at], &health.Route{Share: v1alpha1.WholeShare}
+	if rule, err := route.Decode(registration.GetAnnotations()); err == nil {
+		found.Share = rule.Route.ShareOrDefault()
+	}
+	found.Rollout = rolloutOf(w.recorded, found.Share)
 	live, err := o.Objects.Live(ctx, registration)
 	w.requests = append(w.requests, request{"read " + registration.GetKind() + "/" + registration.GetName(), err})
 	if err == nil && live != nil {
@@ -43,6 +50,21 @@ func (w *workload) readRoute(ctx context.Context, o Options) {
 	if err == nil {
 		w.route = found
 	}
+}
+
+// rolloutOf returns the rollout that has set the share of a revision, or nil.
+func rolloutOf(revision *apply.Revision, share int) *health.Rollout {
+	installed, err := deploy.ReadInstalled(revision)
+	if err != nil || installed.Request.Spec.Rollout == nil || installed.Request.Spec.Rollout.State == nil {
+		return nil
+	}
+	rollout := installed.Request.Spec.Rollout
+	found := &health.Rollout{Verdict: rollout.State.Verdict, Reason: rollout.State.Reason}
+	found.Step, found.Steps = rollout.Position(share)
+	for _, gate := range rollout.GatesOrDefault() {
+		found.Gates = append(found.Gates, gate.String())
+	}
+	return found
 }
 
 // countRouted counts the pods that a route gave the scheduler, with a node and without one.
