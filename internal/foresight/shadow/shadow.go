@@ -30,6 +30,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/readonly"
 )
 
 const (
@@ -73,7 +74,7 @@ func Run(ctx context.Context, s *session.Session, r Request) (report *Report, er
 		return nil, err
 	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	listener, err := listen(kubeconfig, p.token)
+	listener, err := readonly.Listen(kubeconfig, p.Token())
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func Run(ctx context.Context, s *session.Session, r Request) (report *Report, er
 	err = s.Step(fmt.Sprintf("observe %s for %s", r.Observed, r.For), func() error { return observe(ctx, process, r.For) })
 	report.Seconds = time.Since(begin).Seconds()
 	p.judge.report(report)
-	if unread := p.refused(0); unread != nil {
+	if unread := p.Refused(0); unread != nil {
 		report.Notes = append(report.Notes, unread.Error())
 	}
 	return report, err
@@ -181,7 +182,7 @@ func await(ctx context.Context, p *proxy, process *kubescheduler.Process) error 
 		case <-limited.Done():
 			return fmt.Errorf("wait until the shadow decides about a pod: %w: %s", limited.Err(), process.Tail())
 		case <-poll.C:
-			if err := p.refused(refusalTime); err != nil {
+			if err := p.Refused(refusalTime); err != nil {
 				return problem.WithHint(err, "`pmk-sched shadow --rbac` prints the permissions that a shadow needs")
 			}
 		}
