@@ -20,14 +20,12 @@ import (
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/readonly"
@@ -60,7 +58,7 @@ func Run(ctx context.Context, s *session.Session, r Request) (report *Report, er
 	if err != nil {
 		return nil, err
 	}
-	scheduler, err := compile(ctx, s, cfg, r.Scheduler)
+	scheduler, err := kubescheduler.CompileFor(ctx, s, cfg, r.Scheduler)
 	if err != nil {
 		return nil, err
 	}
@@ -105,24 +103,6 @@ func Run(ctx context.Context, s *session.Session, r Request) (report *Report, er
 		report.Notes = append(report.Notes, unread.Error())
 	}
 	return report, err
-}
-
-// compile compiles the scheduler, by default at the cluster's release.
-func compile(
-	ctx context.Context, s *session.Session, cfg *rest.Config, r pack.Scheduler,
-) (kubescheduler.Scheduler, error) {
-	release, err := inspect.ServerRelease(cfg)
-	switch {
-	case err != nil:
-	case r.Branch != pack.BranchAuto:
-		release, err = pack.ResolveBranch(ctx, s, r.Branch)
-	default:
-		err = s.CheckRelease(release)
-	}
-	if err != nil {
-		return kubescheduler.Scheduler{}, err
-	}
-	return kubescheduler.Compile(ctx, s, r, release)
 }
 
 // startScheduler starts the scheduler with a configuration for a shadow.
