@@ -40,7 +40,7 @@ func newProgram(u *ui, name string) *command.Program {
 				credentialsCommand(u),
 				explainCommand(u), logsCommand(u), sysdumpCommand(u), fleetCommand(u), controllerCommand(u)),
 			command.Group("foresee", snapshotCommand(u), recordCommand(u), simulateCommand(u), testCommand(u), tuneCommand(u),
-				shadowCommand(u),
+				shadowCommand(u), askCommand(u),
 				benchCommand(u)),
 			command.Group("build", buildCommand(u), verifyImageCommand(u), bundleCommand(u), pluginCommand(u), profileCommand(u),
 				schemaCommand(u)),

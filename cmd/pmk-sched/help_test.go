@@ -41,7 +41,7 @@ func TestHelpGroupsTheCommands(t *testing.T) {
 	want := []string{
 		"install: detect check render diff deploy rollout migrate verify uninstall replace restore extender",
 		"look after: status history rollback upgrade credentials explain logs sysdump fleet controller",
-		"foresee: snapshot record simulate test tune shadow bench",
+		"foresee: snapshot record simulate test tune shadow ask bench",
 		"build: build verify-image bundle plugin profile schema",
 		"try: lab",
 		": completion version",

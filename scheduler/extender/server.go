@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +21,8 @@ const DefaultListen = "127.0.0.1:8888"
 
 // ServeOptions are the options of Serve.
 type ServeOptions struct {
-	// Listen is a TCP address, such as ":8443"; the default is DefaultListen.
+	// Listen is a TCP address, such as ":8443", or the path of a Unix socket after SocketPrefix, which
+	// only the user may use; the default is DefaultListen.
 	Listen string
 	// TLS enables HTTPS; without files the server uses HTTP.
 	TLS TLSFiles
@@ -72,7 +75,7 @@ func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 	if err != nil {
 		return fmt.Errorf("serve %s: %w", o.Listen, err)
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
+	listener, err := listen(ctx, o.Listen)
 	if err != nil {
 		return fmt.Errorf("listen at %s: %w", o.Listen, err)
 	}
@@ -92,7 +95,7 @@ func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 		}
 		ended <- server.ServeTLS(listener, "", "")
 	}()
-	o.Log.Info("serve requests of schedulers", zap.Stringer("address", listener.Addr()), zap.Bool("tls", config != nil))
+	o.Log.Info("serve requests", zap.Stringer("address", listener.Addr()), zap.Bool("tls", config != nil))
 	if o.OnListen != nil {
 		o.OnListen(listener.Addr())
 	}
@@ -103,6 +106,33 @@ func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 	}
 	stopping.Store(true)
 	return o.stop(ctx, server, ended)
+}
+
+// SocketPrefix is the prefix of an address that is the path of a Unix socket.
+const SocketPrefix = "unix:"
+
+// listen listens at an address. It replaces a socket at which no program listens anymore.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	path, ok := strings.CutPrefix(address, SocketPrefix)
+	if !ok {
+		return new(net.ListenConfig).Listen(ctx, "tcp", address)
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+		if c, err := new(net.Dialer).DialContext(ctx, "unix", path); err == nil {
+			return nil, errors.Join(errors.New("another program listens there"), c.Close())
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
 }
 
 // BoundConnections returns a function for http.Server.ConnState that closes connections beyond a

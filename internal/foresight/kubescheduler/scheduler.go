@@ -11,8 +11,10 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -42,4 +44,20 @@ func Compile(ctx context.Context, s *session.Session, r pack.Scheduler, release 
 	return Scheduler{
 		Request: r, Release: release, Program: compiled.Path, Plugins: compiled.Plugins, Origin: compiled.String(),
 	}, nil
+}
+
+// CompileFor compiles a scheduler for a live cluster, by default at the cluster's release.
+func CompileFor(ctx context.Context, s *session.Session, cfg *rest.Config, r pack.Scheduler) (Scheduler, error) {
+	release, err := inspect.ServerRelease(cfg)
+	switch {
+	case err != nil:
+	case r.Branch != pack.BranchAuto:
+		release, err = pack.ResolveBranch(ctx, s, r.Branch)
+	default:
+		err = s.CheckRelease(release)
+	}
+	if err != nil {
+		return Scheduler{}, err
+	}
+	return Compile(ctx, s, r, release)
 }

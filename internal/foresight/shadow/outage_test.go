@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -18,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/readonly"
 )
 
 // before starts a proxy for an API server, and returns a function that reads as the shadow does.
@@ -39,7 +42,7 @@ func before(t *testing.T, api http.Handler) (*proxy, func(path string) (*http.Re
 		if err != nil {
 			t.Fatal(err)
 		}
-		request.Header.Set("Authorization", "Bearer "+p.token)
+		request.Header.Set("Authorization", "Bearer "+p.Token())
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			return nil, err.Error()
@@ -64,7 +67,7 @@ func status(w http.ResponseWriter, code int, message string) {
 // A client of the API server up to 1.21 begins again with a list if a watch fails.
 func TestWatchesWaitForTheAPIServer(t *testing.T) {
 	t.Parallel()
-	watch, list, nodes := podsPath+selector+"&watch=true&resourceVersion=9000", podsPath+selector+
+	watch, list, nodes := readonly.PodsPath+selector+"&watch=true&resourceVersion=9000", readonly.PodsPath+selector+
 		"&limit=500", "/api/v1/nodes?watch=true"
 	for _, tc := range []struct{ cluster, watch, list, nodes int }{
 		{0, 200, 429, 200}, {503, 200, 503, 503}, {403, 200, 403, 403}, {410, 410, 410, 410}, {422, 422, 422, 422},
@@ -74,7 +77,8 @@ func TestWatchesWaitForTheAPIServer(t *testing.T) {
 			var requests atomic.Int32
 			_, read := before(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch n := requests.Add(1); {
-				case n > 2 && isWatch(r.URL.Query()): // the transport itself repeats a request once if a connection was used before
+				// The transport itself repeats a request once if a connection was used before.
+				case n > 2 && readonly.IsWatch(r.URL.Query()):
 					fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"10"}}}`)
 				case tc.cluster == 0:
 					panic(http.ErrAbortHandler) // as if it had ended
@@ -102,11 +106,8 @@ func TestWatchesThatTheShadowEndsDoNotWait(t *testing.T) {
 	p, _ := before(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.server.String()+podsPath+"?watch=true", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if response, err := p.RoundTrip(request); !errors.Is(err, context.DeadlineExceeded) {
+	response, err := p.Get(ctx, readonly.PodsPath, url.Values{"watch": {"true"}})
+	if !errors.Is(err, context.DeadlineExceeded) {
 		if err == nil {
 			_ = response.Body.Close() // it was not expected
 		}
@@ -128,7 +129,7 @@ func TestListsOfPodsArePassedCompletelyOrNotAtAll(t *testing.T) {
 		`[]`:             "EOF",
 	} {
 		answer = given
-		_, got := read(podsPath + selector)
+		_, got := read(readonly.PodsPath + selector)
 		if got = strings.ReplaceAll(got, "\n", ""); got != want && (want != "EOF" || !strings.Contains(got, want)) {
 			t.Errorf("%s: %s", given, got)
 		}
@@ -136,7 +137,7 @@ func TestListsOfPodsArePassedCompletelyOrNotAtAll(t *testing.T) {
 }
 
 func TestWhatTheShadowMayNotReadIsReported(t *testing.T) {
-	forbidden := map[string]bool{"/api/v1/nodes": true, podsPath: true,
+	forbidden := map[string]bool{"/api/v1/nodes": true, readonly.PodsPath: true,
 		"/api/v1/namespaces/shop/persistentvolumeclaims/data": true}
 	p, read := before(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if forbidden[r.URL.Path] {
@@ -147,23 +148,23 @@ func TestWhatTheShadowMayNotReadIsReported(t *testing.T) {
 		fmt.Fprint(w, `{"items":[]}`)
 	}))
 	readAll := func() {
-		for _, path := range []string{"/api/v1/nodes?limit=500", podsPath + selector + "&limit=500",
+		for _, path := range []string{"/api/v1/nodes?limit=500", readonly.PodsPath + selector + "&limit=500",
 			"/api/v1/services?limit=500", "/api/v1/namespaces/shop/persistentvolumeclaims/data"} {
 			read(path)
 		}
 	}
 	readAll()
-	if err := p.refused(0); err == nil ||
-		err.Error() != "read /api/v1/nodes for the shadow: no permission: user jane cannot list nodes at cluster scope "+
+	if err := p.Refused(0); err == nil ||
+		err.Error() != "read /api/v1/nodes for the scheduler: no permission: user jane cannot list nodes at cluster scope "+
 			"(and 1 more)" {
 		t.Error(err)
 	}
-	if err := p.refused(refusalTime); err != nil {
+	if err := p.Refused(refusalTime); err != nil {
 		t.Errorf("at once: %v", err)
 	}
 	clear(forbidden)
 	readAll()
-	if err := p.refused(0); err != nil {
+	if err := p.Refused(0); err != nil {
 		t.Errorf("with permissions: %v", err)
 	}
 }

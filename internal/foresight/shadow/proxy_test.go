@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/readonly"
 )
 
 // cluster is an API server that has pods, and refuses to change anything.
@@ -37,7 +39,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	switch {
-	case r.URL.Path != podsPath:
+	case r.URL.Path != readonly.PodsPath:
 		fmt.Fprintf(w, "read %s", r.URL.Path)
 	case r.URL.Query().Get("watch") == "":
 		if err := json.NewEncoder(w).Encode(map[string]any{"kind": "PodList",
@@ -120,7 +122,7 @@ const selector = "?fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3
 func (s *shadowClient) watch(version string) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet,
-		s.url+podsPath+selector+"&watch=true&resourceVersion="+version, http.NoBody)
+		s.url+readonly.PodsPath+selector+"&watch=true&resourceVersion="+version, http.NoBody)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -238,7 +240,7 @@ func start(t *testing.T, c *cluster) (*proxy, *shadowClient) {
 	p.names = names{observed: "default-scheduler", shadow: "packer", profiles: []string{"packer"}}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
-	return p, &shadowClient{t: t, url: server.URL, token: p.token}
+	return p, &shadowClient{t: t, url: server.URL, token: p.Token()}
 }
 
 func TestEachPodIsDecidedWhenTheObservedSchedulerHasDecided(t *testing.T) {
@@ -263,7 +265,7 @@ func TestEachPodIsDecidedWhenTheObservedSchedulerHasDecided(t *testing.T) {
 		"stuck": {"b"}, "same": {"a"}, "tied": {"b", "b", "a"}, "differs": {"b"}, "refused": {"0/2 nodes are available"},
 		"waits": {"a"},
 	}
-	_, list := s.do(http.MethodGet, podsPath+selector, "", nil)
+	_, list := s.do(http.MethodGet, readonly.PodsPath+selector, "", nil)
 	if !strings.Contains(list, `"resourceVersion":"7000"`) || !strings.Contains(list, `"name":"old"`) ||
 		!strings.Contains(list, notObserved) ||
 		strings.Contains(list, "stuck") || strings.Contains(list, "waits") || !strings.Contains(list, "9007199254740993") {
@@ -334,9 +336,9 @@ func TestWatchesContinue(t *testing.T) {
 		t.Errorf("asked %d times, %+v, watches at %v", shown, got, c.reads)
 	}
 	c.pods = []any{podJSON("late", "default-scheduler", "", 20, "")}
-	s.do(http.MethodGet, podsPath+selector, "", nil)
+	s.do(http.MethodGet, readonly.PodsPath+selector, "", nil)
 	c.pods = []any{podJSON("late", "default-scheduler", "a", 21, "")}
-	s.do(http.MethodGet, podsPath+selector, "", nil)
+	s.do(http.MethodGet, readonly.PodsPath+selector, "", nil)
 	if p.judge.report(&got); got.Missed != 1 {
 		t.Errorf("missed %d", got.Missed)
 	}

@@ -20,16 +20,15 @@ import (
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/readonly"
 )
 
 const (
@@ -59,7 +58,7 @@ func Run(ctx context.Context, s *session.Session, r Request) (report *Report, er
 	if err != nil {
 		return nil, err
 	}
-	scheduler, err := compile(ctx, s, cfg, r.Scheduler)
+	scheduler, err := kubescheduler.CompileFor(ctx, s, cfg, r.Scheduler)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +72,7 @@ func Run(ctx context.Context, s *session.Session, r Request) (report *Report, er
 		return nil, err
 	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	listener, err := listen(kubeconfig, p.token)
+	listener, err := readonly.Listen(kubeconfig, p.Token())
 	if err != nil {
 		return nil, err
 	}
@@ -100,28 +99,10 @@ func Run(ctx context.Context, s *session.Session, r Request) (report *Report, er
 	err = s.Step(fmt.Sprintf("observe %s for %s", r.Observed, r.For), func() error { return observe(ctx, process, r.For) })
 	report.Seconds = time.Since(begin).Seconds()
 	p.judge.report(report)
-	if unread := p.refused(0); unread != nil {
+	if unread := p.Refused(0); unread != nil {
 		report.Notes = append(report.Notes, unread.Error())
 	}
 	return report, err
-}
-
-// compile compiles the scheduler, by default at the cluster's release.
-func compile(
-	ctx context.Context, s *session.Session, cfg *rest.Config, r pack.Scheduler,
-) (kubescheduler.Scheduler, error) {
-	release, err := inspect.ServerRelease(cfg)
-	switch {
-	case err != nil:
-	case r.Branch != pack.BranchAuto:
-		release, err = pack.ResolveBranch(ctx, s, r.Branch)
-	default:
-		err = s.CheckRelease(release)
-	}
-	if err != nil {
-		return kubescheduler.Scheduler{}, err
-	}
-	return kubescheduler.Compile(ctx, s, r, release)
 }
 
 // startScheduler starts the scheduler with a configuration for a shadow.
@@ -181,7 +162,7 @@ func await(ctx context.Context, p *proxy, process *kubescheduler.Process) error 
 		case <-limited.Done():
 			return fmt.Errorf("wait until the shadow decides about a pod: %w: %s", limited.Err(), process.Tail())
 		case <-poll.C:
-			if err := p.refused(refusalTime); err != nil {
+			if err := p.Refused(refusalTime); err != nil {
 				return problem.WithHint(err, "`pmk-sched shadow --rbac` prints the permissions that a shadow needs")
 			}
 		}

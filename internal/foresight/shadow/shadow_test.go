@@ -1,51 +1,12 @@
 package shadow
 
 import (
-	"fmt"
-	"io"
-	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/kubescheduler"
 )
-
-// The shadow reaches the proxy with the kubeconfig, as client-go reads it.
-func TestTheKubeconfigHasTheTokenOfTheProxy(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	listener, err := listen(file, "secret")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{ReadHeaderTimeout: time.Minute,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprint(w, r.Header.Get("Authorization"))
-		})}
-	go func() { _ = server.Serve(listener) }() // until it is closed
-	defer server.Close()
-	cfg, err := clientcmd.BuildConfigFromFlags("", file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := client.Get(cfg.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if text, err := io.ReadAll(response.Body); err != nil || string(text) != "Bearer secret" {
-		t.Errorf("%v %q", err, text)
-	}
-}
 
 // An extender that binds pods binds them although the proxy passes no write.
 func TestAnExtenderThatBindsIsRefused(t *testing.T) {

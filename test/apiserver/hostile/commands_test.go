@@ -94,6 +94,7 @@ func commands() map[string]command {
 		"simulate preemptions": simulate("--branch v1.24.3"),
 		"simulate upgrade":     simulate("--from v1.24.3 --to v1.25.16"),
 		"shadow":               simulate("--branch v1.24.3 --preset binpack --for 2s"),
+		"ask serve":            {lines: []string{"--branch v1.24.3 --listen unix:DIR/ask.sock"}, reads: true, ends: 5 * time.Second},
 		"bench":                simulate("--branch v1.24.3 --pods 5 --samples 1"),
 	}
 }
@@ -101,6 +102,7 @@ func commands() map[string]command {
 // offline returns why commands do not connect to the cluster of --kubeconfig.
 func offline() map[string]string {
 	return map[string]string{
+		"ask":              "it asks a server",
 		"simulate matrix":  "its input is snapshots; --job needs a registry to push to",
 		"simulate replay":  "its input is a recording",
 		"test":             "its input is snapshots",

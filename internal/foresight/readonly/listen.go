@@ -1,4 +1,4 @@
-package shadow
+package readonly
 
 import (
 	"crypto/tls"
@@ -15,12 +15,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 )
 
-// listen listens on loopback and writes a kubeconfig for it. Kubernetes clients send tokens over
+// Listen listens on loopback and writes a kubeconfig for it. Kubernetes clients send tokens over
 // TLS only.
-func listen(kubeconfig, token string) (net.Listener, error) {
+func Listen(kubeconfig, token string) (net.Listener, error) {
 	begin := time.Now().Add(-time.Hour)
 	template := x509.Certificate{
-		Subject: pkix.Name{CommonName: "pmk-sched-shadow"}, NotBefore: begin, NotAfter: begin.AddDate(10, 0, 0),
+		Subject: pkix.Name{CommonName: "pmk-sched-proxy"}, NotBefore: begin, NotAfter: begin.AddDate(10, 0, 0),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
@@ -34,17 +34,17 @@ func listen(kubeconfig, token string) (net.Listener, error) {
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("listen for the shadow: %w", err)
+		return nil, fmt.Errorf("listen for the scheduler: %w", err)
 	}
 	err = clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"shadow": {Server: "https://" + listener.Addr().String(),
+		Clusters: map[string]*clientcmdapi.Cluster{"proxy": {Server: "https://" + listener.Addr().String(),
 			CertificateAuthorityData: pair.Cert}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"shadow": {Token: token}},
-		Contexts:       map[string]*clientcmdapi.Context{"shadow": {Cluster: "shadow", AuthInfo: "shadow"}},
-		CurrentContext: "shadow",
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"proxy": {Token: token}},
+		Contexts:       map[string]*clientcmdapi.Context{"proxy": {Cluster: "proxy", AuthInfo: "proxy"}},
+		CurrentContext: "proxy",
 	}, kubeconfig)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("write kubeconfig of the shadow: %w", err), listener.Close())
+		return nil, errors.Join(fmt.Errorf("write kubeconfig of the scheduler: %w", err), listener.Close())
 	}
 	return tls.NewListener(listener,
 		&tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}), nil

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/ask"
+	"github.com/pmk-sched/pmk-sched/scheduler/extender"
+)
+
+const askRole = "pmk-sched-ask"
+
+func askServeCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "serve", Usage: "keep a scheduler running that answers questions about the live cluster",
+		Description: "The scheduler runs on this machine. A proxy passes its reads to the API server and answers its " +
+			"writes, so that nothing on the cluster is changed. At an address, TLS and a token are required.",
+		UsageText: command.Examples("pmk-sched ask serve",
+			"pmk-sched ask serve -f pmk-sched.yaml --listen unix:/run/pmk-sched/ask.sock",
+			"pmk-sched ask serve --rbac | kubectl apply -f -"),
+		Flags: localSchedulerFlags("the cluster's",
+			trustFlag(),
+			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`: HOST:PORT or unix:PATH", DefaultText: "the socket of the user"},
+			&cli.StringFlag{Name: "tls-cert-file", Usage: "serve HTTPS with the certificate in `FILE`"},
+			&cli.StringFlag{Name: "tls-private-key-file", Usage: "key `FILE` of the certificate"},
+			&cli.StringFlag{Name: "token-file", Usage: "require the token in `FILE` from clients"},
+			&cli.BoolFlag{Name: "rbac", Usage: "print the permissions that the server needs, in the namespace of --namespace"},
+			&cli.StringSliceFlag{Name: "resource", Usage: "with --rbac: `PLURAL.GROUP` that a plugin reads"},
+			command.OutputFlag("", "yaml", "json", "table"),
+		),
+		Action: func(c *cli.Context) error {
+			if c.Bool("rbac") {
+				return u.printRole(roleFormat(c), askRole, c.StringSlice("resource"), "get", "list", "watch")
+			}
+			return runAskServe(c, u)
+		},
+	}
+}
+
+func runAskServe(c *cli.Context, u *ui) (err error) {
+	if len(c.StringSlice("resource")) > 0 || c.IsSet("output") {
+		return problem.Invalidf("", "--resource and --output are for --rbac only")
+	}
+	o, token, err := askServeOptions(c)
+	if err != nil {
+		return err
+	}
+	scheduler, err := simulatedScheduler(c, u, true)
+	if err != nil {
+		return err
+	}
+	engine, err := ask.Start(c.Context, u.Session, scheduler)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	o.Log = u.Session.Log
+	o.OnListen = func(address net.Addr) { u.Session.Note("answering at " + address.String()) }
+	return extender.Serve(c.Context, o, ask.NewHandler(engine, token, u.Session.Log))
+}
+
+// askServeOptions returns the address, and the token that clients need. At a socket the user has
+// the permissions, elsewhere TLS and a token are required.
+func askServeOptions(c *cli.Context) (o extender.ServeOptions, token string, err error) {
+	o.Listen = c.String("listen")
+	o.TLS = extender.TLSFiles{CertFile: c.String("tls-cert-file"), KeyFile: c.String("tls-private-key-file")}
+	if name := c.String("token-file"); name != "" {
+		text, err := problem.ReadFile("token", name)
+		if err != nil {
+			return o, "", err
+		}
+		if token = strings.TrimSpace(string(text)); len(token) < 16 {
+			return o, "", problem.Invalidf("", "the token in %s must have at least 16 characters", name)
+		}
+	}
+	if o.Listen == "" {
+		path, err := askSocket()
+		if err != nil {
+			return o, "", err
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return o, "", problem.Errorf("set --listen", "prepare the socket of the user: %w", err)
+		}
+		o.Listen = extender.SocketPrefix + path
+	}
+	socket := strings.HasPrefix(o.Listen, extender.SocketPrefix)
+	switch {
+	case socket && (o.TLS.CertFile != "" || o.TLS.KeyFile != ""):
+		return o, "", problem.Invalidf("", "a socket does not use TLS")
+	case !socket && (o.TLS.CertFile == "" || o.TLS.KeyFile == "" || token == ""):
+		return o, "", problem.Invalidf("or use --listen unix:PATH",
+			"--tls-cert-file, --tls-private-key-file and --token-file are required with --listen HOST:PORT")
+	}
+	return o, token, nil
+}

@@ -1,0 +1,311 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+)
+
+// mostTries limits how often a question is asked whose answer does not count.
+const mostTries = 3
+
+// Profiles returns the scheduler names that the engine answers for.
+func (e *Engine) Profiles() []string { return e.profiles }
+
+// Ask answers a question. It returns [ErrBusy] if too many questions wait. A question whose context
+// ends gives up its place.
+func (e *Engine) Ask(ctx context.Context, q Question) (*Answer, error) {
+	begin := time.Now()
+	s, err := q.read()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case e.places <- struct{}{}:
+	default:
+		return nil, ErrBusy
+	}
+	defer func() { <-e.places }()
+	c, err := readClasses(ctx, e.kube, e.scheduler.Release, namespaces(&s))
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case e.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-e.turn }()
+	if err := e.ensure(ctx); err != nil {
+		return nil, err
+	}
+	v := e.running.view
+	b, err := c.build(&s, v.has)
+	if err != nil {
+		return nil, err
+	}
+	asked := inquiry{e: e, v: v, question: q, classes: c, built: b, scenario: &s}
+	if err := asked.prepare(ctx); err != nil {
+		return nil, err
+	}
+	answer := &Answer{Scheduler: e.nameFor(q), Release: e.scheduler.Release.String(),
+		AgeSeconds: v.age().Seconds(), Notes: b.notes}
+	o, err := asked.try(ctx, variant{})
+	if err != nil {
+		return nil, err
+	}
+	asked.report(answer, o)
+	if answer.Fits == No && (q.Changes == nil || *q.Changes) {
+		if answer.Changes, err = asked.changes(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	answer.Seconds = time.Since(begin).Seconds()
+	return answer, nil
+}
+
+// nameFor returns the name of the scheduler for a question.
+func (e *Engine) nameFor(q Question) string {
+	if q.Scheduler != "" {
+		return q.Scheduler
+	}
+	return e.scheduler.Request.Name
+}
+
+// has reports whether the cluster has a pod.
+func (v *view) has(key string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	_, ok := v.pods[key]
+	return ok
+}
+
+// inquiry is a question while it is answered, with its variants.
+type inquiry struct {
+	e        *Engine
+	v        *view
+	question Question
+	classes  *classes
+	scenario *scenario.Scenario
+	built    *built
+}
+
+// prepare leaves out the objects that the cluster already has.
+func (i *inquiry) prepare(ctx context.Context) error {
+	var left []scenario.Object
+	for _, o := range i.built.others {
+		path, ok := i.v.objectPath(o)
+		if !ok {
+			continue // the scheduler does not read it
+		}
+		switch found, err := i.v.readObject(ctx, path); {
+		case err != nil:
+			return err
+		case found != nil:
+			key, _ := o.Kind.Key(o.Fields)
+			i.built.notes = append(i.built.notes, fmt.Sprintf("the cluster has %s %s: it is used as it is there", o.Kind.Name, key))
+		default:
+			left = append(left, o)
+		}
+	}
+	i.built.others = left
+	return nil
+}
+
+// objectPath returns the path of an object in the version in which the scheduler watches it.
+func (v *view) objectPath(o scenario.Object) (path string, ok bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for path := range v.versions {
+		if resource, _ := collection(path); resource != o.Kind.GroupResource() {
+			continue
+		}
+		namespace, name := scenario.NameOf(o.Fields)
+		if o.Kind.Namespaced || namespace != "" {
+			path = strings.TrimSuffix(path, o.Kind.Resource) + "namespaces/" + url.PathEscape(namespace) + "/" + o.Kind.Resource
+		}
+		return path + "/" + url.PathEscape(name), true
+	}
+	return "", false
+}
+
+// variant changes a question.
+type variant struct {
+	// pods is the number of pods, in the order of the queue. 0 means all.
+	pods int
+	// change changes a pod that belongs to the variant.
+	change func(pod object)
+	// others are additional objects.
+	others []scenario.Object
+}
+
+// try asks the scheduler about a variant, again if the answer does not count.
+func (i *inquiry) try(ctx context.Context, change variant) (*outcome, error) {
+	var disturbed string
+	for range mostTries {
+		if err := i.e.ensure(ctx); err != nil {
+			return nil, err
+		}
+		i.v = i.e.running.view
+		t, err := i.trial(change)
+		if err != nil {
+			return nil, err
+		}
+		o, err := i.v.try(ctx, t)
+		if err == nil && !o.fits() {
+			// It may still try one of the pods.
+			err = i.v.rehearse(context.WithoutCancel(ctx))
+		}
+		switch {
+		case errors.Is(err, errDirty), err != nil && ctx.Err() == nil:
+			i.e.s.Log.Warn("the scheduler is started again", zap.Error(err))
+			if err := i.e.stop(); err != nil {
+				return nil, err
+			}
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			disturbed = err.Error()
+			continue
+		case err != nil:
+			return nil, err
+		case o.disturbed == "":
+			return o, nil
+		}
+		disturbed = o.disturbed
+	}
+	return nil, fmt.Errorf("ask the scheduler %d times: %s", mostTries, disturbed)
+}
+
+// trial makes the pods for the scheduler.
+func (i *inquiry) trial(change variant) (t trial, err error) {
+	waiting := i.built.pods
+	if change.pods > 0 {
+		waiting = waiting[:change.pods]
+	}
+	for _, w := range waiting {
+		fields, err := snapshot.Decode(w.Pod)
+		if err != nil {
+			return t, fmt.Errorf("read pod %s: %w", w.Key, err)
+		}
+		if change.change != nil {
+			change.change(fields)
+		}
+		i.complete(fields)
+		p := newAskedPod(fields)
+		if reason := i.built.refused[w.Key]; reason != "" {
+			p.skipped, p.refused, p.reason = true, true, reason
+		} else if i.isGated(fields) {
+			p.skipped, p.refused, p.reason = true, true, "it has spec.schedulingGates: no scheduler tries it until they are removed"
+		}
+		t.pods = append(t.pods, p)
+	}
+	t.others = slices.Concat(change.others, i.built.others)
+	return t, nil
+}
+
+// complete makes a pod one that waits for the scheduler.
+func (i *inquiry) complete(pod object) {
+	spec, metadata := child(pod, "spec"), child(pod, "metadata")
+	if i.question.Scheduler != "" {
+		spec["schedulerName"] = i.question.Scheduler
+	}
+	scenario.UseProfile(pod, i.e.profiles, i.e.scheduler.Request.Name)
+	if text(spec, "schedulerName") == "" {
+		spec["schedulerName"] = "default-scheduler"
+	}
+	metadata["creationTimestamp"] = time.Now().UTC().Format(time.RFC3339)
+	pod["status"] = object{"phase": "Pending"}
+	pod["apiVersion"], pod["kind"] = "v1", "Pod"
+}
+
+// isGated reports whether the API server keeps a pod from being scheduled.
+func (i *inquiry) isGated(pod object) bool {
+	gates, _ := child(pod, "spec")["schedulingGates"].([]any)
+	return len(gates) > 0 && i.classes.release.Gates()["PodSchedulingReadiness"].Default
+}
+
+// unbound is a part of the scheduler's reason for a pod whose volumes a controller makes first.
+const unbound = "unbound immediate PersistentVolumeClaims"
+
+// report adds an outcome to an answer.
+func (i *inquiry) report(a *Answer, o *outcome) {
+	a.Fits = Yes
+	a.Pods, a.Evicted = []Pod{}, []Evicted{}
+	for _, p := range o.pods {
+		one := Pod{Namespace: p.namespace, Name: p.name, Node: p.node, Reason: p.reason}
+		if p.node != "" {
+			one.Reason = ""
+		}
+		a.Pods = append(a.Pods, one)
+		switch {
+		case p.node != "":
+		case p.failed || !p.decided() || strings.Contains(p.reason, unbound):
+			a.Fits = Unknown
+		case a.Fits == Yes:
+			a.Fits = No
+		}
+	}
+	for _, e := range o.evicted {
+		a.Evicted = append(a.Evicted, Evicted{Namespace: e.namespace, Name: e.name, Node: e.node})
+	}
+	slices.SortFunc(a.Evicted, func(x, y Evicted) int {
+		return strings.Compare(x.Namespace+"/"+x.Name, y.Namespace+"/"+y.Name)
+	})
+	for kind := range o.ignored {
+		a.Notes = append(a.Notes, fmt.Sprintf("the scheduler does not read objects of kind %s", kind))
+	}
+	slices.Sort(a.Notes)
+	a.Unknown = append(i.e.unknown(), i.unknown(o)...)
+}
+
+// unknown lists the facts that no answer of the engine contains.
+func (e *Engine) unknown() []string {
+	return append([]string{
+		"whether webhooks, policies and quotas of the API server change or refuse the pods",
+		"pending pods of the cluster, and the room that a scheduler holds for them",
+	}, e.running.process.Notes...)
+}
+
+// unknown lists facts that the answer to this question does not contain.
+func (i *inquiry) unknown(o *outcome) []string {
+	var all []string
+	for _, p := range o.pods {
+		switch {
+		case p.failed:
+			all = append(all, fmt.Sprintf("the decision about %s: the scheduler failed", p.key))
+		case !p.decided():
+			all = append(all, fmt.Sprintf("the decision about %s: the scheduler had none after %s", p.key, decisionTime))
+		case strings.Contains(p.reason, unbound):
+			all = append(all, fmt.Sprintf("the decision about %s: the cluster makes its volumes first", p.key))
+		default:
+			continue
+		}
+		if len(all) == 3 {
+			break
+		}
+	}
+	return all
+}
+
+// StatusOf returns the HTTP status for an error of [Engine.Ask].
+func StatusOf(err error) int {
+	switch {
+	case problem.IsInvalid(err):
+		return http.StatusUnprocessableEntity
+	case errors.Is(err, ErrBusy):
+		return http.StatusTooManyRequests
+	}
+	return http.StatusServiceUnavailable
+}
