@@ -35,7 +35,7 @@ func askCommand(u *ui) *cli.Command {
 			command.OutputFlag(""),
 		),
 		Action:      func(c *cli.Context) error { return runAsk(c, u) },
-		Subcommands: []*cli.Command{askServeCommand(u)},
+		Subcommands: []*cli.Command{askServeCommand(u), askMCPCommand(u)},
 	}
 }
 

@@ -129,6 +129,9 @@ func (c *classes) admit(fields object) (admitted object, refused string, err err
 	if refused = c.applyLimits(pod); refused != "" {
 		return fields, refused, nil
 	}
+	if err := checkRequests(pod); err != nil {
+		return nil, "", err
+	}
 	admitted, err = merge(fields, given, pod)
 	return admitted, "", err
 }
@@ -164,6 +167,20 @@ func (c *classes) setDefaults(pod *corev1.Pod) {
 	if gates["MatchLabelKeysInPodAffinity"].Default {
 		mergeAffinityKeys(pod)
 	}
+}
+
+// checkRequests returns an error if a container requests more than its limit, which is what
+// LimitRanges most often make invalid.
+func checkRequests(pod *corev1.Pod) (err error) {
+	eachContainer(pod, func(one *corev1.Container) {
+		for name, request := range one.Resources.Requests {
+			if limit, ok := one.Resources.Limits[name]; ok && request.Cmp(limit) > 0 {
+				err = problem.Invalidf("", "pod %s/%s: container %s requests %s of %s, which is more than its limit %s",
+					pod.Namespace, pod.Name, one.Name, request.String(), name, limit.String())
+			}
+		}
+	})
+	return err
 }
 
 // setRequests sets the requests for which there is only a limit.

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -169,7 +171,9 @@ func node(t *testing.T, p *controlplane.Plane, name string, milliCPU, memoryMiB 
 func bound(t *testing.T, p *controlplane.Plane, name, node, cpu, class string) {
 	t.Helper()
 	no := false
-	p.Create(t.Context(), t, space, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+	p.Create(t.Context(), t, space, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{"app": "web"},
+	}, Spec: corev1.PodSpec{
 		NodeName: node, PriorityClassName: class, AutomountServiceAccountToken: &no,
 		Containers: []corev1.Container{{Name: "main", Image: "web", Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}},
@@ -276,10 +280,43 @@ func answers(t *testing.T, release string) {
 			t.Errorf("an urgent job, again: %+v, before %+v", next, a)
 		}
 	}
+	freesThePlacesOfLostClients(t, s)
 	equalsSimulation(t, p, s, config, job("small", "500m", "200Mi", 3, "")+"---\n"+job("large", "2", "1Gi", 4, "")+
 		"---\n"+job("urgent", "5200m", "100Mi", 1, "priorityClassName: urgent"))
 	s.stop(t)
 	onlyReads(t, log)
+}
+
+// freesThePlacesOfLostClients asks more questions than may wait, with clients that hang up.
+func freesThePlacesOfLostClients(t *testing.T, s *server) {
+	t.Helper()
+	client := ask.Client{Address: "unix:" + s.socket}
+	var q ask.Question
+	var manifest map[string]any
+	decode(t, job("lost", "2", "1Gi", 4, ""), &manifest)
+	q.Manifests = append(q.Manifests, manifest)
+	ctx, hangUp := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var refused atomic.Int32
+	for range 40 {
+		all.Go(func() {
+			if _, err := client.Ask(ctx, q); err != nil && strings.Contains(err.Error(), "too many questions") {
+				refused.Add(1)
+			}
+		})
+	}
+	run.Eventually(t, "questions are refused", func(context.Context) (bool, string) {
+		return refused.Load() > 0, ""
+	})
+	hangUp()
+	all.Wait()
+	run.Eventually(t, "no question waits", func(ctx context.Context) (bool, string) {
+		status, err := client.Status(ctx)
+		return err == nil && status[0].Questions == 0, fmt.Sprint(status, err)
+	})
+	if a := s.ask(t, job("small", "500m", "200Mi", 3, "")); a.Fits != ask.Yes {
+		t.Errorf("after the lost clients: %+v", a)
+	}
 }
 
 // equalsSimulation compares an answer with that of `simulate add`.

@@ -103,6 +103,7 @@ func commands() map[string]command {
 func offline() map[string]string {
 	return map[string]string{
 		"ask":              "it asks a server",
+		"ask mcp":          "it serves standard input",
 		"simulate matrix":  "its input is snapshots; --job needs a registry to push to",
 		"simulate replay":  "its input is a recording",
 		"test":             "its input is snapshots",
