@@ -58,8 +58,15 @@ func (d *detector) routing(ctx context.Context) {
 			found.PolicyAPI = api
 		}
 	}
-	webhooks, err := d.apps.Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		LabelSelector: ownership.LabelName + "=" + ownership.Admission, Limit: 1})
+	installed := metav1.ListOptions{LabelSelector: ownership.LabelName + "=" + ownership.Admission, Limit: 1}
+	webhooks, err := d.apps.Deployments(metav1.NamespaceAll).List(ctx, installed)
+	if apierrors.IsForbidden(err) {
+		// The webhook is in the namespace of `pmk-sched controller`, which may list no others.
+		here, failed := d.apps.Deployments(d.o.SchedulerNamespace).List(ctx, installed)
+		if failed == nil && len(here.Items) > 0 {
+			webhooks, err = here, nil
+		}
+	}
 	switch {
 	case apierrors.IsForbidden(err) && found.PolicyAPI == "":
 		return // it matters for a route only, and a plan with a route says so

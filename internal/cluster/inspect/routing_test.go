@@ -45,11 +45,15 @@ func TestDetectFindsWhatRoutesPods(t *testing.T) {
 			hook("hami-webhook", "hami-scheduler", "pods"), hook("mutate", "yunikorn-admission-controller-service", "pods"),
 			hook("volcano-admission-service-jobs-mutate", "volcano-admission-service", "jobs"), hook("istio", "istiod", "pods"),
 		}}, &Routing{Others: []Router{{"HAMi", "hami-webhook"}, {"Apache YuniKorn", "mutate"}}}},
+		"the webhook in the namespace of a controller": {&apiServer{gitVersion: "v1.24.3",
+			deployments: []appsv1.Deployment{installed},
+			forbid:      func(path string) bool { return path == "/apis/apps/v1/deployments" }},
+			&Routing{WebhookNamespace: "tools", Others: []Router{}}},
 		"webhooks that may not be listed": {&apiServer{gitVersion: "v1.24.3",
 			forbid: func(path string) bool { return strings.HasSuffix(path, "webhookconfigurations") }}, &Routing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			info, err := Detect(t.Context(), tc.server.start(t), Options{NodeRoot: NoNode})
+			info, err := Detect(t.Context(), tc.server.start(t), Options{NodeRoot: NoNode, SchedulerNamespace: "tools"})
 			if err != nil {
 				t.Fatal(err)
 			}
