@@ -151,9 +151,14 @@ func (l *lives) check(t *testing.T, scheduler string) {
 }
 
 func bare(namespace string) string {
-	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: bare, namespace: %s},
-  spec: {tolerations: [{key: simulated, operator: Exists}], nodeSelector: {type: kwok},
-    containers: [{name: main, image: "localhost/none:v1"}]}}`, namespace)
+	return fmt.Sprintf(`apiVersion: v1
+kind: Pod
+metadata: {name: bare, namespace: %s}
+spec:
+  tolerations: [{key: simulated, operator: Exists}]
+  nodeSelector: {type: kwok}
+  containers: [{name: main, image: "localhost/none:v1"}]
+`, namespace)
 }
 
 // roomFor lets the simulated workers take so many pods.
