@@ -31,6 +31,9 @@ func (e *Engine) Ask(ctx context.Context, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if q.Scheduler != "" && !slices.Contains(e.profiles, q.Scheduler) {
+		return nil, problem.Invalidf("name one of "+strings.Join(e.profiles, ", "), "no scheduler %q answers here", q.Scheduler)
+	}
 	select {
 	case e.places <- struct{}{}:
 	default:
@@ -99,6 +102,8 @@ type inquiry struct {
 	classes  *classes
 	scenario *scenario.Scenario
 	built    *built
+	// other is a scheduler that pods name and that does not answer here.
+	other string
 }
 
 // prepare leaves out the objects that the cluster already has.
@@ -221,7 +226,9 @@ func (i *inquiry) complete(pod object) {
 	if i.question.Scheduler != "" {
 		spec["schedulerName"] = i.question.Scheduler
 	}
-	scenario.UseProfile(pod, i.e.profiles, i.e.scheduler.Request.Name)
+	if name := text(spec, "schedulerName"); scenario.UseProfile(pod, i.e.profiles, i.e.scheduler.Request.Name) {
+		i.other = name
+	}
 	if text(spec, "schedulerName") == "" {
 		spec["schedulerName"] = "default-scheduler"
 	}
@@ -265,6 +272,10 @@ func (i *inquiry) report(a *Answer, o *outcome) {
 	})
 	for kind := range o.ignored {
 		a.Notes = append(a.Notes, fmt.Sprintf("the scheduler does not read objects of kind %s", kind))
+	}
+	if i.other != "" {
+		a.Notes = append(a.Notes, fmt.Sprintf("pods name the scheduler %s, which does not answer here: %s does", i.other,
+			i.e.scheduler.Request.Name))
 	}
 	slices.Sort(a.Notes)
 	a.Unknown = append(i.e.unknown(), i.unknown(o)...)
