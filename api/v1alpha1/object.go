@@ -82,6 +82,8 @@ type CustomSchedulerStatus struct {
 	Revision int `json:"revision,omitempty"`
 	// Release is the deployed release.
 	Release *DeployedRelease `json:"release,omitempty"`
+	// Rollout is the state of the scheduler's rollout.
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
 	// LastVerified is the last pod that the scheduler bound for the controller.
 	LastVerified *Verification `json:"lastVerified,omitempty"`
 	// Conditions by type.
@@ -98,6 +100,18 @@ type DeployedRelease struct {
 	Image string `json:"image,omitempty"`
 	// Checksum of the release in the index.
 	Checksum string `json:"checksum,omitempty"`
+}
+
+// RolloutStatus is the state of a rollout.
+type RolloutStatus struct {
+	// Share of the route in percent.
+	Share int `json:"share"`
+	// Step is the number of the step with that share, of Steps.
+	Step  int `json:"step"`
+	Steps int `json:"steps"`
+	// Verdict is empty while the rollout runs. Reason explains it.
+	Verdict string `json:"verdict,omitempty"`
+	Reason  string `json:"reason,omitempty"`
 }
 
 // Verification is a pod that a scheduler bound.

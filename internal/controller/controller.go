@@ -94,6 +94,8 @@ type reconciler struct {
 	failed sync.Map
 	// repaired maps objects to their [repairs].
 	repaired sync.Map
+	// rollouts maps objects to their [rollout.Poll].
+	rollouts sync.Map
 	// changed wakes the reconciler when the API servers' versions change.
 	changed chan changedServers
 }

@@ -50,7 +50,15 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	u.servers = *servers
 	err := u.deployIfNeeded(ctx)
-	return u.record(ctx, err)
+	if err != nil {
+		return u.record(ctx, err)
+	}
+	running, err := u.rollOut(ctx)
+	result, err := u.record(ctx, err)
+	if running && err == nil {
+		result.RequeueAfter = min(result.RequeueAfter, rolloutLook)
+	}
+	return result, err
 }
 
 // sessionFor returns a session whose messages name the object.
@@ -206,6 +214,10 @@ func (u *run) deploy(ctx context.Context, t *target, sp *spec.Spec) error {
 			In: plan.Namespace, Timeout: u.o.Timeout, Log: u.session.Log})
 		return err
 	}
+	sp, err := u.atStep(ctx, sp)
+	if err != nil {
+		return err
+	}
 	_, outcome, err := lifecycle.Deploy(ctx, &u.session, sp,
 		deploy.RunOptions{Timeout: u.o.Timeout, StableFor: u.o.StableFor, Verify: verifyPod})
 	if err != nil {
@@ -237,6 +249,7 @@ func (u *run) finish(ctx context.Context) error {
 	before := u.object.DeepCopy()
 	controllerutil.RemoveFinalizer(u.object, v1alpha1.Finalizer)
 	u.forget()
+	u.rollouts.Delete(client.ObjectKeyFromObject(u.object))
 	u.repaired.Delete(client.ObjectKeyFromObject(u.object))
 	return client.IgnoreNotFound(u.Patch(ctx, u.object, client.MergeFrom(before)))
 }

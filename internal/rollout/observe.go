@@ -42,10 +42,14 @@ type observed struct {
 	wait        time.Duration
 }
 
+func newObserver(scheduler string, since time.Time) *observer {
+	return &observer{scheduler: scheduler, since: since, pods: map[types.UID]*observed{}}
+}
+
 // observe follows the pods that are routed to a scheduler from a time on, until ctx ends. It
 // returns when it knows those that exist.
 func observe(ctx context.Context, kube kubernetes.Interface, scheduler string, since time.Time) (*observer, error) {
-	o := &observer{scheduler: scheduler, since: since, pods: map[types.UID]*observed{}}
+	o := newObserver(scheduler, since)
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(
 		func(l *metav1.ListOptions) { l.FieldSelector = "spec.schedulerName=" + scheduler }))
 	informer := factory.Core().V1().Pods().Informer()
@@ -162,6 +166,18 @@ func (p *observed) age(now time.Time) time.Duration {
 		return max(0, now.Sub(p.created))
 	}
 	return now.Sub(p.seen)
+}
+
+// start begins the first step: it forgets the pods that are older.
+func (o *observer) start(since time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.since = since
+	for uid, p := range o.pods {
+		if p.created.Before(since) {
+			delete(o.pods, uid)
+		}
+	}
 }
 
 // begin begins another step: it forgets the pods of the former one that wait no longer.

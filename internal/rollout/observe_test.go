@@ -95,7 +95,7 @@ func TestWaitsAreMeasuredByTheWatch(t *testing.T) {
 		}, at(9000), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &observer{scheduler: "s", since: began, pods: map[types.UID]*observed{}}
+			o := newObserver("s", began)
 			tc.watch(o)
 			if diff := cmp.Diff(tc.want, o.look(tc.look)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

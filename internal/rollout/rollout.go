@@ -51,11 +51,14 @@ type run struct {
 	result  Result
 	// deployed is the revision that this run deployed last.
 	deployed int
+	pods     *observer
 }
 
 // Run checks everything, and gives the scheduler the pods of its route step by step. A violated
 // gate is not an error: see Result.Verdict. If ctx ends, no pod is routed any more.
 func Run(ctx context.Context, s *session.Session, sp *spec.Spec, o Options) (*Result, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	r, begin, err := prepare(ctx, s, sp, o)
 	if err != nil || r.result.Verdict != "" {
 		return r.done(err)
@@ -134,11 +137,15 @@ func (r *run) begin(ctx context.Context) (*step, error) {
 	if err := r.judgeShadow(ctx); err != nil || r.result.Verdict != "" {
 		return nil, err
 	}
+	// The watch has to bring the first pods: the times in objects are whole seconds.
+	if err := r.watch(ctx); err != nil {
+		return nil, err
+	}
 	first := r.spec.AtStep(stage.First(r.rollout), &v1alpha1.RolloutState{})
 	if _, _, err := lifecycle.Deploy(ctx, r.session, first, r.RunOptions); err != nil {
 		return nil, err
 	}
-	return r.current(ctx)
+	return r.current(context.WithoutCancel(ctx)) // pods are routed from now on: follow ends it
 }
 
 // judgeShadow runs the shadow if a gate is for it, and sets the verdict unless the gate is met.

@@ -58,9 +58,9 @@ func readStep(ctx context.Context, d deploy.Deps, namespace, name string) (*step
 
 // current returns the step that is deployed now.
 func (r *run) current(ctx context.Context) (*step, error) {
-	s, err := readStep(ctx, r.deps, r.spec.Namespace, r.spec.Name)
+	s, err := readStep(ctx, r.deps, r.result.Namespace, r.result.Name)
 	if err == nil && s == nil {
-		err = fmt.Errorf("scheduler %s has no deployed revision with a route any more", r.spec.Name)
+		err = fmt.Errorf("scheduler %s has no deployed revision with a route any more", r.result.Name)
 	}
 	if err == nil {
 		r.result.Share, r.result.Revision = s.share, s.revision.Number
@@ -70,16 +70,11 @@ func (r *run) current(ctx context.Context) (*step, error) {
 
 // follow judges each step from the given one on, until the rollout ends.
 func (r *run) follow(ctx context.Context, s *step) error {
-	kube, err := kubernetes.NewForConfig(r.deps.Config)
-	if err != nil {
-		return fmt.Errorf("create client for %s: %w", r.deps.Config.Host, err)
-	}
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	pods, err := observe(watching, kube, r.spec.Name, s.revision.Created)
-	if err != nil {
+	if err := r.watch(ctx); err != nil {
 		return r.interrupt(ctx, s, err)
 	}
+	pods := r.pods
+	pods.start(s.revision.Created)
 	for began := s.revision.Created; ; began = time.Now() {
 		decision, err := r.await(ctx, s, pods, began)
 		if err != nil {
@@ -93,6 +88,19 @@ func (r *run) follow(ctx context.Context, s *step) error {
 		}
 		pods.begin(s.revision.Created)
 	}
+}
+
+// watch follows the pods of the scheduler until ctx ends, unless the run follows them already.
+func (r *run) watch(ctx context.Context) error {
+	if r.pods != nil {
+		return nil
+	}
+	kube, err := kubernetes.NewForConfig(r.deps.Config)
+	if err != nil {
+		return fmt.Errorf("create client for %s: %w", r.deps.Config.Host, err)
+	}
+	r.pods, err = observe(ctx, kube, r.result.Name, time.Time{})
+	return err
 }
 
 // await waits until the step is followed by something else.
@@ -129,7 +137,7 @@ func (r *run) set(ctx context.Context, s *step, share int, state v1alpha1.Rollou
 	}
 	outcome, err := deploy.SetShare(ctx, r.deps, plan)
 	if err != nil {
-		return s, fmt.Errorf("set the share of the route of scheduler %s to %d %%: %w", r.spec.Name, share, err)
+		return s, fmt.Errorf("set the share of the route of scheduler %s to %d %%: %w", r.result.Name, share, err)
 	}
 	r.deployed = outcome.Revision
 	next, err := r.current(ctx)
@@ -154,8 +162,8 @@ func (r *run) end(ctx context.Context, s *step, d stage.Decision) error {
 	for {
 		now, err := r.current(limited)
 		if err == nil && now.revision.Number != s.revision.Number && now.revision.Number != r.deployed {
-			return problem.Errorf("see `pmk-sched history --name "+r.spec.Name+"`",
-				"scheduler %s is left as another run deployed it (revision %d): a share of %d %%", r.spec.Name,
+			return problem.Errorf("see `pmk-sched history --name "+r.result.Name+"`",
+				"scheduler %s is left as another run deployed it (revision %d): a share of %d %%", r.result.Name,
 				now.revision.Number, now.share)
 		}
 		if err == nil {
@@ -165,7 +173,7 @@ func (r *run) end(ctx context.Context, s *step, d stage.Decision) error {
 			return nil
 		}
 		if problem.IsInvalid(err) || clock.Sleep(limited, look) != nil {
-			return problem.WithHint(err, "end the route with `pmk-sched deploy --name "+r.spec.Name+" --route share=0`")
+			return problem.WithHint(err, "end the route with `pmk-sched deploy --name "+r.result.Name+" --route share=0`")
 		}
 	}
 }
@@ -173,7 +181,7 @@ func (r *run) end(ctx context.Context, s *step, d stage.Decision) error {
 // resume registers the route of a step again if an earlier run was killed while it registered
 // another share.
 func (r *run) resume(ctx context.Context, s *step) (*step, error) {
-	revisions, err := r.deps.Cluster.Revisions(ctx, r.spec.Namespace, r.spec.Name)
+	revisions, err := r.deps.Cluster.Revisions(ctx, r.result.Namespace, r.result.Name)
 	if err != nil || len(revisions) == 0 || revisions[len(revisions)-1].Status != apply.Pending {
 		return s, err
 	}

@@ -55,7 +55,7 @@ func checkRollout(t *testing.T, w *world) {
 		path := w.file(t, "good", short)
 		w.rollOut(t, path).OK(t).Prints(t, "step 3 of 3: a share of 100 %", "a share of 100 %")
 		want := []string{"", "rollout: a share of 20 %", "rollout: a share of 100 %", "rollout: a share of 100 %, Passed"}
-		if diff := cmp.Diff(want, w.sharesOf(t, "good")); diff != "" {
+		if diff := cmp.Diff(want, w.originsOf(t, "good")); diff != "" {
 			t.Errorf("history (-want +got):\n%s", diff)
 		}
 		w.rollOut(t, path).OK(t).Prints(t, "it is deployed at this share already")

@@ -11,11 +11,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -186,17 +182,6 @@ func (w *world) count(t *testing.T, scheduler string) (all, routed, waiting int)
 	return all, routed, waiting
 }
 
-// clear deletes all pods.
-func (w *world) clear(t *testing.T) {
-	t.Helper()
-	now := int64(0)
-	err := w.plane.Kube.CoreV1().Pods(space).DeleteCollection(t.Context(),
-		metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // file writes pmk-sched.yaml for a scheduler, with a rollout in short steps.
 func (w *world) file(t *testing.T, name, rollout string) string {
 	t.Helper()
@@ -224,32 +209,6 @@ func (w *world) rollOut(t *testing.T, path string, more ...string) run.Result {
 	return run.PMKSched(t, w.args(path, more...)...)
 }
 
-// started is a rollout that runs.
-type started struct {
-	cmd    *exec.Cmd
-	output run.Output
-}
-
-// startRollout starts a rollout.
-func (w *world) startRollout(t *testing.T, path string) *started {
-	t.Helper()
-	s := &started{cmd: exec.CommandContext(t.Context(), run.Program(t), w.args(path)...)}
-	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Env = &s.output, &s.output, os.Environ()
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// end sends a signal and waits for the end of the rollout.
-func (s *started) end(t *testing.T, signal syscall.Signal) {
-	t.Helper()
-	if err := s.cmd.Process.Signal(signal); err != nil {
-		t.Fatal(err)
-	}
-	_ = s.cmd.Wait() // the state is compared
-}
-
 // registered returns the share that the API server has, or -1 without a route.
 func (w *world) registered(t *testing.T, scheduler string) int {
 	t.Helper()
@@ -268,13 +227,13 @@ func (w *world) registered(t *testing.T, scheduler string) int {
 	return rule.Route.ShareOrDefault()
 }
 
-// sharesOf returns the shares in the history of a scheduler, without those that failed.
-func (w *world) sharesOf(t *testing.T, scheduler string) (shares []string) {
+// originsOf returns the origins of the revisions in the history of a scheduler.
+func (w *world) originsOf(t *testing.T, scheduler string) (origins []string) {
 	t.Helper()
-	type entry struct{ Status, Origin string }
+	type entry struct{ Origin string }
 	result := run.PMKSched(t, "--kubeconfig", w.plane.Kubeconfig, "history", "--name", scheduler, "-o", "json").OK(t)
 	for _, e := range run.Decode[[]entry](t, result.Stdout) {
-		shares = append(shares, e.Origin)
+		origins = append(origins, e.Origin)
 	}
-	return slices.Clip(shares)
+	return origins
 }
