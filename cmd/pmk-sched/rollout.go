@@ -51,7 +51,10 @@ func rolloutCommand(u *ui) *cli.Command {
 			if result == nil {
 				return err
 			}
-			return errors.Join(u.Data(c.String("output"), result, rolloutResult(result)), err, verdictOf(result, err))
+			if err == nil {
+				err = verdictOf(result)
+			}
+			return errors.Join(u.Data(c.String("output"), result, rolloutResult(result)), err)
 		},
 	}
 }
@@ -108,12 +111,12 @@ func rolloutResult(r *rollout.Result) string {
 	return text + prefixed(": ", r.Reason) + "\n"
 }
 
-// verdictOf returns an error for a rollout that did not pass, unless it has failed.
-func verdictOf(r *rollout.Result, failed error) error {
-	switch {
-	case failed != nil || r.Verdict == v1alpha1.RolloutPassed:
+// verdictOf returns an error for a rollout that did not pass.
+func verdictOf(r *rollout.Result) error {
+	switch r.Verdict {
+	case v1alpha1.RolloutPassed:
 		return nil
-	case r.Verdict == v1alpha1.RolloutNotJudged:
+	case v1alpha1.RolloutNotJudged:
 		return command.CheckFailed("scheduler %s is not judged: %s; the share of its route is %d %%", r.Name, r.Reason, r.Share)
 	default:
 		return command.CheckFailed("scheduler %s: %s; the share of its route is %d %%", r.Name, r.Reason, r.Share)

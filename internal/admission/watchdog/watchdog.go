@@ -82,8 +82,10 @@ func Run(ctx context.Context, o Options) error {
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
 	w.events = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: o.Component})
 	for {
+		began := time.Now()
 		w.check(ctx)
-		if clock.Sleep(ctx, look) != nil {
+		// What a look does counts: pods are released at each.
+		if clock.Sleep(ctx, max(0, look-time.Since(began))) != nil {
 			return nil
 		}
 	}

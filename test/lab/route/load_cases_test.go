@@ -110,6 +110,8 @@ spec:
 			lost = true
 			n.Scale(t, name, 0)
 			n.Apply(t, bare(name))
+			// A route does not end while a pod waits that got the scheduler by it.
+			t.Cleanup(func() { n.Kubectl(t, "delete", "pod", "bare", "-n", name) })
 		}
 		<-tick.C
 	}
