@@ -13,7 +13,7 @@ import (
 func TestTheExitStatusIsTheVerdictOfARollout(t *testing.T) {
 	for verdict, want := range map[string]int{v1alpha1.RolloutPassed: 0, v1alpha1.RolloutViolated: 3,
 		v1alpha1.RolloutNotJudged: 3} {
-		err := verdictOf(&rollout.Result{Name: "s", Verdict: verdict, Reason: "a reason"}, nil)
+		err := verdictOf(&rollout.Result{Name: "s", Verdict: verdict, Reason: "a reason"})
 		if got := command.ExitStatus(err); got != want {
 			t.Errorf("%s: exit status %d, want %d", verdict, got, want)
 		}
