@@ -40,7 +40,7 @@ func TestUsageErrorsExitWithStatusTwo(t *testing.T) {
 		{"argument", []string{"--policy", "blockall", "serve"}, `unexpected argument "serve"`},
 		{"unknown policy", []string{
 			"--policy", "nope", noCluster},
-			"this extender has BlockAll, CostAware, ElasticQuota, GPUPacking, LoadAware, NetworkAware, NUMAAware, Timestamp"},
+			"this extender has BlockAll, CostAware, ElasticQuota, GPUPacking, LoadAware, NetworkAware, NUMAAware, OtherSchedulers, Timestamp"},
 		{"twice", []string{"--policy", "blockall", "--policy", "BlockAll", noCluster}, "policy BlockAll is given twice"},
 		{"no argument", []string{"--policy", "loadaware", noCluster}, "policy LoadAware: prometheus.url: is required"},
 		{"needs a cluster", []string{"--policy", "timestamp", noCluster}, "policy Timestamp: Timestamp needs a cluster"},

@@ -17,7 +17,7 @@ const scheduler = "bundled"
 // plugins are all bundled plugins.
 func plugins() []string {
 	return []string{"blockall", "coscheduling", "costaware", "elasticquota", "gpupacking", "loadaware", "networkaware",
-		"numaaware", "timestamp"}
+		"numaaware", "otherschedulers", "timestamp"}
 }
 
 // description is a scheduler with all bundled plugins. Their arguments leave the pods of others
@@ -37,6 +37,7 @@ spec:
     - {builtin: loadaware, args: {prometheus: {url: "http://127.0.0.1:1"}}}
     - {builtin: networkaware, args: {group: network.example.com, version: v1alpha1, resource: networkmetrics, field: status.latency}}
     - {builtin: numaaware}
+    - {builtin: otherschedulers}
     - {builtin: timestamp}
 `
 
