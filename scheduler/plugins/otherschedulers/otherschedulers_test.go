@@ -242,6 +242,19 @@ func TestArgumentsAndTheirErrors(t *testing.T) {
 	}
 }
 
+// An alert of `render monitoring` reads it.
+func TestTheMetricExistsBeforeAPodIsHeldBack(t *testing.T) {
+	h := &plugintest.Handle{}
+	if _, err := New(t.Context(), scheduler.Arguments{}, h); err != nil {
+		t.Fatal(err)
+	}
+	families, err := h.Registry.Gather()
+	if err != nil || len(families) != 1 || families[0].GetName() != "pmk_sched_otherschedulers_held_back_total" ||
+		families[0].GetMetric()[0].GetCounter().GetValue() != 0 {
+		t.Errorf("%v, %v", families, err)
+	}
+}
+
 // A state of another plugin, or none, decides nothing.
 func TestPodsWithoutAStatePass(t *testing.T) {
 	p, _, _ := start(Arguments{})

@@ -332,7 +332,22 @@ func arbitrates(t *testing.T, c *cluster) {
 		}
 		t.Logf("the slowest binding took %s, the slowest creation of a pod %s", took, created)
 	})
+	c.failsOpen(t)
 	c.checkPermissions(t, w)
+}
+
+// failsOpen checks the metric of an alert: the API server counts the bindings that it did not ask
+// the arbiter about, from 1.24 on (kubernetes#107171).
+func (c *cluster) failsOpen(t *testing.T) {
+	t.Helper()
+	text, err := c.kube.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const series = `apiserver_admission_webhook_fail_open_count{name="arbiter.pmk-sched.io",type="validating"}`
+	if got, want := strings.Contains(string(text), series), c.release.Minor >= 24; got != want {
+		t.Errorf("the API server has %s: %t", series, got)
+	}
 }
 
 // checkPermissions checks that the replicas used each verb that they are granted on each resource.
