@@ -178,6 +178,7 @@ func TestShadowIsTheFirstStage(t *testing.T) {
 	w.scheduler(t, "shadowed", nil)
 	path := w.file(t, "shadowed", short+", shadowTime: 5s, gates: [agreement>=90, unschedulable<=0]")
 	w.rollOut(t, path).OK(t).Prints(t, "shadow: gate agreement>=90: ", "step 3 of 3: a share of 100 %")
+	w.unroute(t, "shadowed") // the default scheduler decides about the pods again
 
 	text, err := os.ReadFile(path)
 	if err != nil {
