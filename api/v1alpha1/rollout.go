@@ -89,6 +89,16 @@ func (r *Rollout) GatesOrDefault() []Gate {
 	return gates
 }
 
+// Gate returns the gate with a metric, and whether there is one.
+func (r *Rollout) Gate(metric string) (Gate, bool) {
+	gates := r.GatesOrDefault()
+	at := slices.IndexFunc(gates, func(g Gate) bool { return g.Metric == metric })
+	if at < 0 {
+		return Gate{}, false
+	}
+	return gates[at], true
+}
+
 // StepTimeOrDefault returns how long each step lasts at least.
 func (r *Rollout) StepTimeOrDefault() time.Duration {
 	return cmp.Or(time.Duration(r.StepTime), 5*time.Minute)

@@ -31,11 +31,12 @@ func (s *CustomScheduler) ValidateObject() error {
 				hint: "use auto, or leave it out"}
 		}
 	}
-	if r := spec.Rollout; r != nil && slices.ContainsFunc(r.GatesOrDefault(), func(g Gate) bool {
-		return g.Metric == GateAgreement
-	}) {
-		return &Error{text: "spec.rollout.gates: " + GateAgreement + " is not valid in an object: the controller runs no shadow",
-			hint: "compare the decisions with `pmk-sched shadow` before"}
+	if r := spec.Rollout; r != nil {
+		if _, gated := r.Gate(GateAgreement); gated {
+			return &Error{text: "spec.rollout.gates: " + GateAgreement +
+				" is not valid in an object: the controller runs no shadow",
+				hint: "compare the decisions with `pmk-sched shadow` before"}
+		}
 	}
 	if spec.Releases == nil {
 		if !spec.UsesOwnImage() && (spec.Image.Reference == "" || spec.Source.Branch == "" || spec.Source.Branch == Auto) {

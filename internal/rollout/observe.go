@@ -46,10 +46,10 @@ func newObserver(scheduler string, since time.Time) *observer {
 	return &observer{scheduler: scheduler, since: since, pods: map[types.UID]*observed{}}
 }
 
-// observe follows the pods that are routed to a scheduler from a time on, until ctx ends. It
-// returns when it knows those that exist.
-func observe(ctx context.Context, kube kubernetes.Interface, scheduler string, since time.Time) (*observer, error) {
-	o := newObserver(scheduler, since)
+// observe follows the pods that are routed to a scheduler until ctx ends. It returns when it knows
+// those that exist.
+func observe(ctx context.Context, kube kubernetes.Interface, scheduler string) (*observer, error) {
+	o := newObserver(scheduler, time.Time{})
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(
 		func(l *metav1.ListOptions) { l.FieldSelector = "spec.schedulerName=" + scheduler }))
 	informer := factory.Core().V1().Pods().Informer()
@@ -155,7 +155,25 @@ func (o *observer) lose(object any, now time.Time) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if p := o.pods[pod.UID]; p != nil && !p.bound && !p.gone {
+	if p := o.pods[pod.UID]; p != nil {
+		p.lose(now)
+	}
+}
+
+// keep records that the pods of which exist has none do not exist any more.
+func (o *observer) keep(exist map[types.UID]bool, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for uid, p := range o.pods {
+		if !exist[uid] {
+			p.lose(now)
+		}
+	}
+}
+
+// lose records that the pod does not exist any more.
+func (p *observed) lose(now time.Time) {
+	if !p.bound && !p.gone {
 		p.wait, p.gone = p.age(now), true
 	}
 }
@@ -170,23 +188,21 @@ func (p *observed) age(now time.Time) time.Duration {
 
 // start begins the first step: it forgets the pods that are older.
 func (o *observer) start(since time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.since = since
-	for uid, p := range o.pods {
-		if p.created.Before(since) {
-			delete(o.pods, uid)
-		}
-	}
+	o.forget(since, func(*observed) bool { return true })
 }
 
 // begin begins another step: it forgets the pods of the former one that wait no longer.
 func (o *observer) begin(since time.Time) {
+	o.forget(since, func(p *observed) bool { return p.bound || p.gone })
+}
+
+// forget removes those of the pods from before a time for which done returns true.
+func (o *observer) forget(since time.Time, done func(*observed) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.since = since
 	for uid, p := range o.pods {
-		if (p.bound || p.gone) && p.created.Before(since) {
+		if done(p) && p.created.Before(since) {
 			delete(o.pods, uid)
 		}
 	}

@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/rollout/stage"
 )
@@ -21,18 +18,19 @@ import (
 // Poll is the rollout of a scheduler that is judged look by look, by a caller that must not wait.
 // It lists pods instead of watching them: their times are whole seconds.
 type Poll struct {
-	run  run
-	step *step
-	pods *observer
+	run run
+	// revision is the number of the step whose pods are observed, 0 before the first.
+	revision int
 }
 
 // NewPoll returns the rollout of a deployed scheduler.
 func NewPoll(s *session.Session, namespace, name string) (*Poll, error) {
-	d, err := deploy.Connect(s)
-	if err != nil {
+	p := &Poll{run: run{session: s, pods: newObserver(name, time.Time{}),
+		result: Result{Name: name, Namespace: namespace}}}
+	if err := p.run.connect(); err != nil {
 		return nil, err
 	}
-	return &Poll{run: run{session: s, deps: d, result: Result{Name: name, Namespace: namespace}}}, nil
+	return p, nil
 }
 
 // AtStep returns the spec at the step from which a deployment of it begins. A changed spec begins
@@ -73,13 +71,10 @@ func (p *Poll) Look(ctx context.Context, r v1alpha1.Rollout) (result Result, run
 	if !s.rollout.Runs() {
 		return p.run.result, false, nil
 	}
-	if p.pods == nil {
-		p.pods = newObserver(p.run.result.Name, s.revision.Created)
+	if p.revision != s.revision.Number {
+		p.run.pods.begin(s.revision.Created)
 	}
-	if p.step == nil || p.step.revision.Number != s.revision.Number {
-		p.pods.begin(s.revision.Created)
-	}
-	p.step = s
+	p.revision = s.revision.Number
 	decision, err := p.decide(ctx, s)
 	if err != nil || decision.Share == s.share && decision.Verdict == "" {
 		return p.run.result, true, err
@@ -97,50 +92,31 @@ func (p *Poll) decide(ctx context.Context, s *step) (stage.Decision, error) {
 	if err := p.list(ctx); err != nil {
 		return stage.Decision{}, err
 	}
-	registration, err := newRegistration(p.run.deps, s)
+	registration, err := p.run.registration(s)
 	if err != nil {
 		return stage.Decision{}, err
 	}
 	now := time.Now()
 	return stage.Next(p.run.rollout, s.share, stage.Observation{Elapsed: now.Sub(s.revision.Created),
-		Pods: p.pods.look(now), Lost: registration.lost(ctx)}), nil
+		Pods: p.run.pods.look(now), Lost: registration.lost(ctx)}), nil
 }
 
 // list records the pods of the scheduler.
 func (p *Poll) list(ctx context.Context) error {
-	kube, err := kubernetes.NewForConfig(p.run.deps.Config)
-	if err != nil {
-		return fmt.Errorf("create client for %s: %w", p.run.deps.Config.Host, err)
-	}
 	options := metav1.ListOptions{FieldSelector: "spec.schedulerName=" + p.run.result.Name, Limit: page}
 	exist := map[types.UID]bool{}
-	for list, err := range kubeapi.Pages(ctx, kube.CoreV1().Pods(metav1.NamespaceAll).List, options) {
+	for list, err := range kubeapi.Pages(ctx, p.run.kube.CoreV1().Pods(metav1.NamespaceAll).List, options) {
 		if err != nil {
 			return fmt.Errorf("list the pods of scheduler %s: %w", p.run.result.Name, err)
 		}
 		for i := range list.Items {
 			exist[list.Items[i].UID] = true
-			p.pods.see(&list.Items[i], false, time.Now())
+			p.run.pods.see(&list.Items[i], false, time.Now())
 		}
 	}
-	p.pods.keep(func(uid types.UID) bool { return exist[uid] })
+	p.run.pods.keep(exist, time.Now())
 	return nil
 }
 
 // page is the number of pods that are read at once.
 const page = 500
-
-// keep records that the pods that exist returns false for do not exist any more.
-func (o *observer) keep(exist func(types.UID) bool) {
-	var lost []*corev1.Pod
-	o.mu.Lock()
-	for uid := range o.pods {
-		if !exist(uid) {
-			lost = append(lost, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}})
-		}
-	}
-	o.mu.Unlock()
-	for _, pod := range lost {
-		o.lose(pod, time.Now())
-	}
-}

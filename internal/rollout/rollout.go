@@ -10,8 +10,11 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
@@ -52,6 +55,8 @@ type run struct {
 	// deployed is the revision that this run deployed last.
 	deployed int
 	pods     *observer
+	kube     kubernetes.Interface
+	api      *apply.Client
 }
 
 // Run checks everything, and gives the scheduler the pods of its route step by step. A violated
@@ -98,7 +103,7 @@ func prepare(ctx context.Context, s *session.Session, sp *spec.Spec, o Options) 
 	if r.rollout, routes = sp.Rollout(); !routes {
 		return nil, nil, problem.Invalidf("set spec.route in the file", "roll out scheduler %s: it has no route", sp.Name)
 	}
-	if r.deps, err = deploy.Connect(s); err != nil {
+	if err = r.connect(); err != nil {
 		return nil, nil, err
 	}
 	deployed, err := readStep(ctx, r.deps, sp.Namespace, sp.Name)
@@ -131,6 +136,18 @@ func prepare(ctx context.Context, s *session.Session, sp *spec.Spec, o Options) 
 	}
 }
 
+// connect creates the clients.
+func (r *run) connect() (err error) {
+	if r.deps, err = deploy.Connect(r.session); err != nil {
+		return err
+	}
+	if r.kube, err = kubernetes.NewForConfig(r.deps.Config); err != nil {
+		return fmt.Errorf("create client for %s: %w", r.deps.Config.Host, err)
+	}
+	r.api, err = apply.New(r.deps.Config, apply.Options{Log: r.deps.Log})
+	return err
+}
+
 // begin runs the shadow and deploys the scheduler at the first step. It returns nil if the shadow
 // ends the rollout.
 func (r *run) begin(ctx context.Context) (*step, error) {
@@ -150,7 +167,7 @@ func (r *run) begin(ctx context.Context) (*step, error) {
 
 // judgeShadow runs the shadow if a gate is for it, and sets the verdict unless the gate is met.
 func (r *run) judgeShadow(ctx context.Context) error {
-	if !gated(r.rollout, v1alpha1.GateAgreement) {
+	if _, gated := r.rollout.Gate(v1alpha1.GateAgreement); !gated {
 		return nil
 	}
 	if r.Shadow == nil {
@@ -166,15 +183,6 @@ func (r *run) judgeShadow(ctx context.Context) error {
 		r.report("shadow: %s", decision.Reason)
 	}
 	return nil
-}
-
-func gated(r v1alpha1.Rollout, metric string) bool {
-	for _, g := range r.GatesOrDefault() {
-		if g.Metric == metric {
-			return true
-		}
-	}
-	return false
 }
 
 func (r *run) report(format string, args ...any) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
@@ -73,10 +72,9 @@ func (r *run) follow(ctx context.Context, s *step) error {
 	if err := r.watch(ctx); err != nil {
 		return r.interrupt(ctx, s, err)
 	}
-	pods := r.pods
-	pods.start(s.revision.Created)
+	r.pods.start(s.revision.Created)
 	for began := s.revision.Created; ; began = time.Now() {
-		decision, err := r.await(ctx, s, pods, began)
+		decision, err := r.await(ctx, s, began)
 		if err != nil {
 			return r.interrupt(ctx, s, err)
 		}
@@ -86,28 +84,23 @@ func (r *run) follow(ctx context.Context, s *step) error {
 		if s, err = r.set(ctx, s, decision.Share, v1alpha1.RolloutState{}); err != nil {
 			return r.interrupt(ctx, s, err)
 		}
-		pods.begin(s.revision.Created)
+		r.pods.begin(s.revision.Created)
 	}
 }
 
 // watch follows the pods of the scheduler until ctx ends, unless the run follows them already.
-func (r *run) watch(ctx context.Context) error {
-	if r.pods != nil {
-		return nil
+func (r *run) watch(ctx context.Context) (err error) {
+	if r.pods == nil {
+		r.pods, err = observe(ctx, r.kube, r.result.Name)
 	}
-	kube, err := kubernetes.NewForConfig(r.deps.Config)
-	if err != nil {
-		return fmt.Errorf("create client for %s: %w", r.deps.Config.Host, err)
-	}
-	r.pods, err = observe(ctx, kube, r.result.Name, time.Time{})
 	return err
 }
 
 // await waits until the step is followed by something else.
-func (r *run) await(ctx context.Context, s *step, pods *observer, began time.Time) (stage.Decision, error) {
+func (r *run) await(ctx context.Context, s *step, began time.Time) (stage.Decision, error) {
 	number, steps := r.rollout.Position(s.share)
 	r.report("step %d of %d: a share of %d %% (revision %d)", number, steps, s.share, s.revision.Number)
-	registration, err := newRegistration(r.deps, s)
+	registration, err := r.registration(s)
 	if err != nil {
 		return stage.Decision{}, err
 	}
@@ -117,7 +110,7 @@ func (r *run) await(ctx context.Context, s *step, pods *observer, began time.Tim
 			lost = registration.lost(ctx)
 		}
 		now := time.Now()
-		seen := stage.Observation{Elapsed: now.Sub(began), Pods: pods.look(now), Lost: lost}
+		seen := stage.Observation{Elapsed: now.Sub(began), Pods: r.pods.look(now), Lost: lost}
 		decision := stage.Next(r.rollout, s.share, seen)
 		if decision.Share != s.share || decision.Verdict != "" {
 			r.report("step %d of %d: %s", number, steps, decision.Reason)
@@ -194,18 +187,14 @@ type registration struct {
 	want *unstructured.Unstructured
 }
 
-func newRegistration(d deploy.Deps, s *step) (*registration, error) {
-	api, err := apply.New(d.Config, apply.Options{Log: d.Log})
-	if err != nil {
-		return nil, err
-	}
+func (r *run) registration(s *step) (*registration, error) {
 	at := slices.IndexFunc(s.revision.Objects, func(o *unstructured.Unstructured) bool {
 		return route.IsRegistration(o.GetKind())
 	})
 	if at < 0 {
 		return nil, fmt.Errorf("revision %d of %s registers no route", s.revision.Number, s.revision.Name)
 	}
-	return &registration{api: api, want: s.revision.Objects[at]}, nil
+	return &registration{api: r.api, want: s.revision.Objects[at]}, nil
 }
 
 // lost returns why the route does not act as the step says, or "". An API server that does not

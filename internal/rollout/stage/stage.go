@@ -59,7 +59,7 @@ func First(r v1alpha1.Rollout) int { return r.StepsOrDefault()[0] }
 
 // JudgeShadow decides whether the first step may begin.
 func JudgeShadow(r v1alpha1.Rollout, s Shadow) Decision {
-	gate, found := gateOf(r, v1alpha1.GateAgreement)
+	gate, found := r.Gate(v1alpha1.GateAgreement)
 	if !found {
 		return Decision{Share: First(r)}
 	}
@@ -175,15 +175,6 @@ func bound(pods []Pod) (n int) {
 		}
 	}
 	return n
-}
-
-func gateOf(r v1alpha1.Rollout, metric string) (v1alpha1.Gate, bool) {
-	gates := r.GatesOrDefault()
-	at := slices.IndexFunc(gates, func(g v1alpha1.Gate) bool { return g.Metric == metric })
-	if at < 0 {
-		return v1alpha1.Gate{}, false
-	}
-	return gates[at], true
 }
 
 // names returns the names of pods, the longest wait first.
