@@ -20,9 +20,6 @@ import (
 // mostTries limits how often a question is asked whose answer does not count.
 const mostTries = 3
 
-// Profiles returns the scheduler names that the engine answers for.
-func (e *Engine) Profiles() []string { return e.profiles }
-
 // Ask answers a question. It returns [ErrBusy] if too many questions wait. A question whose context
 // ends gives up its place.
 func (e *Engine) Ask(ctx context.Context, q Question) (*Answer, error) {
@@ -58,7 +55,7 @@ func (e *Engine) Ask(ctx context.Context, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := inquiry{e: e, v: v, question: q, classes: c, built: b, scenario: &s}
+	asked := inquiry{e: e, v: v, question: q, classes: c, built: b}
 	if err := asked.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -100,7 +97,6 @@ type inquiry struct {
 	v        *view
 	question Question
 	classes  *classes
-	scenario *scenario.Scenario
 	built    *built
 	// other is a scheduler that pods name and that does not answer here.
 	other string
@@ -132,17 +128,14 @@ func (i *inquiry) prepare(ctx context.Context) error {
 func (v *view) objectPath(o scenario.Object) (path string, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for path := range v.versions {
-		if resource, _ := collection(path); resource != o.Kind.GroupResource() {
-			continue
-		}
-		namespace, name := scenario.NameOf(o.Fields)
-		if o.Kind.Namespaced || namespace != "" {
-			path = strings.TrimSuffix(path, o.Kind.Resource) + "namespaces/" + url.PathEscape(namespace) + "/" + o.Kind.Resource
-		}
-		return path + "/" + url.PathEscape(name), true
+	if path, ok = v.pathOf(o.Kind.GroupResource()); !ok {
+		return "", false
 	}
-	return "", false
+	namespace, name := scenario.NameOf(o.Fields)
+	if o.Kind.Namespaced || namespace != "" {
+		path = strings.TrimSuffix(path, o.Kind.Resource) + "namespaces/" + url.PathEscape(namespace) + "/" + o.Kind.Resource
+	}
+	return path + "/" + url.PathEscape(name), true
 }
 
 // variant changes a question.

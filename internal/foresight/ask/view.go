@@ -269,22 +269,35 @@ func (v *view) inject(ctx context.Context, resource, kind string, o object) (boo
 func (v *view) tryInject(resource, kind string, o object) (path string, watching, done bool, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for path := range v.versions {
-		if found, _ := collection(path); found != resource {
-			continue
-		}
-		w := v.watches[path]
-		if w == nil || !w.synced {
-			return path, true, false, nil
-		}
-		o = maps.Clone(o)
-		o["apiVersion"] = apiVersionOf(path)
-		metadata := maps.Clone(child(o, "metadata"))
-		metadata["resourceVersion"] = v.versions[path]
-		o["metadata"] = metadata
-		return path, true, true, w.write(kind, o)
+	path, watching = v.pathOf(resource)
+	if !watching {
+		return "", false, false, nil
 	}
-	return "", false, false, nil
+	w := v.watches[path]
+	if w == nil || !w.synced {
+		return path, true, false, nil
+	}
+	return path, true, true, w.write(kind, v.stamped(path, o))
+}
+
+// pathOf returns the path at which the scheduler watches a resource. v is locked.
+func (v *view) pathOf(resource string) (path string, ok bool) {
+	for path := range v.versions {
+		if found, _ := collection(path); found == resource {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// stamped returns a copy of an object as it is in the watch of a path. v is locked.
+func (v *view) stamped(path string, o object) object {
+	o = maps.Clone(o)
+	o["apiVersion"] = apiVersionOf(path)
+	metadata := maps.Clone(child(o, "metadata"))
+	metadata["resourceVersion"] = v.versions[path]
+	o["metadata"] = metadata
+	return o
 }
 
 // apiVersionOf returns the apiVersion of the objects at a collection's path.

@@ -190,18 +190,9 @@ func (q *asked) decline(p *askedPod, status *corev1.PodStatus) {
 // showNominated shows a pod's nominated node to the scheduler, which uses it first when it tries
 // the pod again. v is locked.
 func (v *view) showNominated(p *askedPod) {
-	shown := make(object, len(p.fields))
-	for field, value := range p.fields {
-		shown[field] = value
-	}
-	shown["status"] = object{"phase": string(corev1.PodPending), "nominatedNodeName": p.nominated}
 	if w := v.watches[readonly.PodsPath]; w != nil && w.synced {
-		metadata := object{}
-		for field, value := range child(p.fields, "metadata") {
-			metadata[field] = value
-		}
-		metadata["resourceVersion"] = v.versions[readonly.PodsPath]
-		shown["metadata"] = metadata
+		shown := v.stamped(readonly.PodsPath, p.fields)
+		shown["status"] = object{"phase": string(corev1.PodPending), "nominatedNodeName": p.nominated}
 		_ = w.write("MODIFIED", shown) // the watch ends, and the question is disturbed
 	}
 }
