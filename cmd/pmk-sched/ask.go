@@ -1,8 +1,9 @@
 package main
 
 import (
-	"cmp"
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,10 +104,7 @@ func runAsk(c *cli.Context, u *ui) error {
 		return err
 	}
 	q := ask.Question{Count: c.Int("count"), Scheduler: c.String("scheduler")}
-	if _, err := files.Manifests(c.Context, paths, u.In, func(o map[string]any) error {
-		q.Manifests = append(q.Manifests, o)
-		return nil
-	}); err != nil {
+	if err := readManifests(c.Context, &q, paths, u.In); err != nil {
 		return err
 	}
 	answer, err := client.Ask(c.Context, q)
@@ -120,6 +118,15 @@ func runAsk(c *cli.Context, u *ui) error {
 		return &command.ExitError{Status: command.StatusCheckFailed}
 	}
 	return nil
+}
+
+// readManifests adds the manifests at paths to a question.
+func readManifests(ctx context.Context, q *ask.Question, paths []string, stdin io.Reader) error {
+	_, err := files.Manifests(ctx, paths, stdin, func(o map[string]any) error {
+		q.Manifests = append(q.Manifests, o)
+		return nil
+	})
+	return err
 }
 
 // askTable returns an answer for a terminal.
@@ -147,7 +154,7 @@ func askTable(a *ask.Answer) string {
 	p.more(len(a.Evicted))
 	p.Head(len(a.Changes), "ALL PODS FIT WITH", "EVICTED")
 	for _, change := range a.Changes {
-		p.Row(change.Text, cmp.Or(fmt.Sprint(change.Evicts), "0"))
+		p.Row(change.Text, fmt.Sprint(change.Evicts))
 	}
 	p.notes(a.Notes)
 	p.unknown(a.Unknown)

@@ -59,11 +59,7 @@ func askTools(u *ui, client *ask.Client) *mcp.Server {
 		"which changes would make them fit. Nothing is created."),
 		func(ctx context.Context, _ *mcp.CallToolRequest, in askInput) (*mcp.CallToolResult, any, error) {
 			q := ask.Question{Count: in.Count, Scheduler: in.Scheduler}
-			_, err := files.Manifests(ctx, []string{files.Stdin}, strings.NewReader(in.Manifests), func(o map[string]any) error {
-				q.Manifests = append(q.Manifests, o)
-				return nil
-			})
-			if err != nil {
+			if err := readManifests(ctx, &q, []string{files.Stdin}, strings.NewReader(in.Manifests)); err != nil {
 				return nil, nil, withHints(err)
 			}
 			answer, err := client.Ask(ctx, q)

@@ -31,7 +31,7 @@ func askServeCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "tls-cert-file", Usage: "serve HTTPS with the certificate in `FILE`"},
 			&cli.StringFlag{Name: "tls-private-key-file", Usage: "key `FILE` of the certificate"},
 			&cli.StringFlag{Name: "token-file", Usage: "require the token in `FILE` from clients"},
-			&cli.BoolFlag{Name: "rbac", Usage: "print the permissions that the server needs, in the namespace of --namespace"},
+			rbacFlag("the server"),
 			&cli.StringSliceFlag{Name: "resource", Usage: "with --rbac: `PLURAL.GROUP` that a plugin reads"},
 			command.OutputFlag("", "yaml", "json", "table"),
 		),

@@ -28,7 +28,7 @@ func recordCommand(u *ui) *cli.Command {
 				Usage: "read a trace with times at `PATH`, such as openb, instead of the cluster; -: standard input"},
 			&cli.BoolFlag{Name: "anonymize", Usage: "replace names, labels, images and UIDs"},
 			&cli.StringSliceFlag{Name: "resource", Usage: "`PLURAL.GROUP` that a plugin reads, with all its fields"},
-			&cli.BoolFlag{Name: "rbac", Usage: "print the permissions that a recording needs, in the namespace of --namespace"},
+			rbacFlag("a recording"),
 			command.OutputFlag(""),
 		},
 		Action: func(c *cli.Context) error { return record(c, u) },

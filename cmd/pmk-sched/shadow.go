@@ -27,7 +27,7 @@ func shadowCommand(u *ui) *cli.Command {
 			trustFlag(),
 			&cli.StringFlag{Name: "observe", Value: corev1.DefaultSchedulerName, Usage: "compare with the scheduler `NAME`"},
 			&cli.DurationFlag{Name: "for", Value: time.Hour, Usage: "observe for `DURATION`"},
-			&cli.BoolFlag{Name: "rbac", Usage: "print the permissions that a shadow needs, in the namespace of --namespace"},
+			rbacFlag("a shadow"),
 			&cli.StringSliceFlag{Name: "resource", Usage: "with --rbac: `PLURAL.GROUP` that a plugin reads"},
 			command.OutputFlag(""),
 		),

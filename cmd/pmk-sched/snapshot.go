@@ -25,7 +25,7 @@ func snapshotCommand(u *ui) *cli.Command {
 					"trace; -: standard input"},
 			&cli.BoolFlag{Name: "anonymize", Usage: "replace names, labels, images and UIDs"},
 			&cli.StringSliceFlag{Name: "resource", Usage: "`PLURAL.GROUP` that a plugin reads, with all its fields"},
-			&cli.BoolFlag{Name: "rbac", Usage: "print the permissions that a snapshot needs, in the namespace of --namespace"},
+			rbacFlag("a snapshot"),
 			command.OutputFlag("to-file"),
 		},
 		Action: func(c *cli.Context) error {

@@ -21,6 +21,12 @@ func roleFormat(c *cli.Context) string {
 	return "yaml"
 }
 
+// rbacFlag returns the flag with which a command prints its role.
+func rbacFlag(who string) cli.Flag {
+	return &cli.BoolFlag{Name: "rbac", Usage: "print the permissions that " + who +
+		" needs, in the namespace of --namespace"}
+}
+
 // printRole prints a ServiceAccount that may use verbs for the objects that schedulers read.
 func (u *ui) printRole(format, name string, resources []string, verbs ...string) error {
 	kinds, err := capture.Kinds(resources)
