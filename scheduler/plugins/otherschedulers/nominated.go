@@ -31,8 +31,6 @@ type nomination struct {
 	priority  int32
 	need      scheduler.Amounts
 	ports     []scheduler.HostPort
-	expires   time.Time
-	now       func() time.Time
 }
 
 func newNominations(now func() time.Time) *nominations {
@@ -43,7 +41,7 @@ func newNominations(now func() time.Time) *nominations {
 // priority is not lower. The scheduler counts its own nominated pods so (addNominatedPods in
 // pkg/scheduler/framework/runtime/framework.go).
 func (n *nomination) keeps(pod *corev1.Pod) bool {
-	return n.scheduler != pod.Spec.SchedulerName && n.priority >= scheduler.PodPriority(pod) && n.now().Before(n.expires)
+	return n.scheduler != pod.Spec.SchedulerName && n.priority >= scheduler.PodPriority(pod)
 }
 
 // observe records whether a pod is nominated.
@@ -63,7 +61,7 @@ func (n *nominations) observe(pod *corev1.Pod) {
 	}
 	n.pods.Assume(scheduler.AssumedPod{UID: pod.UID, Node: node, Expires: expires, Value: &nomination{
 		scheduler: pod.Spec.SchedulerName, priority: scheduler.PodPriority(pod), need: scheduler.PodRequests(pod),
-		ports: scheduler.HostPorts(pod), expires: expires, now: n.now}})
+		ports: scheduler.HostPorts(pod)}})
 }
 
 func (n *nominations) forget(pod types.UID) {
@@ -77,9 +75,9 @@ func (n *nominations) forget(pod types.UID) {
 func (n *nominations) expire() {
 	over := false
 	n.pods.Update("", func(pod *scheduler.AssumedPod) bool {
-		if value, ok := pod.Value.(*nomination); ok && pod.Expired(n.now()) && value.need != nil {
+		if pod.Value != nil && pod.Expired(n.now()) {
 			// The entry stays, and keeps nothing: a new one would begin a new time.
-			pod.Value, over = &nomination{expires: pod.Expires, now: n.now}, true
+			pod.Value, over = nil, true
 		}
 		return true
 	})

@@ -228,7 +228,7 @@ func (p *OtherSchedulers) Filter(_ context.Context, state scheduler.State, pod *
 		return p.spared
 	}
 	for _, e := range nominated {
-		if n, ok := e.Value.(*nomination); ok && n.keeps(pod) && !c.added[e.UID] {
+		if n, ok := e.Value.(*nomination); ok && !e.Expired(p.nominated.now()) && n.keeps(pod) && !c.added[e.UID] {
 			others.add(n.need, n.ports)
 		}
 	}
