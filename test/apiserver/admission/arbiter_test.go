@@ -23,6 +23,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/audit"
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 	"github.com/pmk-sched/pmk-sched/test/internal/webhooks"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -47,20 +48,12 @@ type cluster struct {
 
 func newCluster(t *testing.T, release string) *cluster {
 	t.Helper()
-	parsed, err := versions.Parse(release)
-	if err != nil {
-		t.Fatal(err)
-	}
-	binaries, err := apiserver.BinariesOf(t.Context(), parsed)
-	if err != nil {
-		t.Fatal(err)
-	}
 	flags, log, err := apiserver.AuditFlags(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := apiserver.StartFor(t, binaries, append(flags, webhooks.Flags()...)...)
-	c := &cluster{server: server, release: parsed, log: log, kube: server.Client(t), node: "node-1"}
+	plane := controlplane.StartAPIServer(t, release, append(flags, webhooks.Flags()...)...)
+	c := &cluster{server: plane.Server(), release: plane.Release, log: log, kube: plane.Kube, node: "node-1"}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.node}}
 	node, err = c.kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
 	if err != nil {
