@@ -30,7 +30,6 @@ const streamInterval = 10 * time.Millisecond
 // question.
 type view struct {
 	*readonly.Proxy
-	log *zap.Logger
 	// profile is a profile of the scheduler. It is set before the scheduler's first request.
 	profile string
 
@@ -62,7 +61,7 @@ type watch struct {
 
 // newView returns the view of the cluster of a configuration.
 func newView(cfg *rest.Config, log *zap.Logger) (v *view, err error) {
-	v = &view{log: log, watches: map[string]*watch{}, versions: map[string]string{}, pods: map[string]livePod{}}
+	v = &view{watches: map[string]*watch{}, versions: map[string]string{}, pods: map[string]livePod{}}
 	v.Proxy, err = readonly.New(cfg, log, v)
 	return v, err
 }
@@ -99,42 +98,17 @@ func (v *view) Read(w http.ResponseWriter, r *http.Request) bool {
 	case resource == "pods" && !strings.Contains(query.Get("fieldSelector"), "status.phase!="):
 		return false // not of the scheduler's own informer
 	case ok && readonly.IsWatch(query) && addable(resource):
-		v.serve(w, r, query, v.watch)
+		v.Edit(w, r, query, func(from io.Reader) error { return v.watch(w, r, query, from) })
 	case resource == "pods":
-		v.serve(w, r, query, v.list)
+		v.Edit(w, r, query, func(from io.Reader) error { return v.list(w, query, from) })
 	default:
 		return false
 	}
 	return true
 }
 
-// serve answers with the API server's answer, which pass edits.
-func (v *view) serve(
-	w http.ResponseWriter, r *http.Request, query url.Values,
-	pass func(w http.ResponseWriter, r *http.Request, query url.Values, from io.Reader) error,
-) {
-	response, err := v.Get(r.Context(), r.URL.Path, query)
-	if err != nil {
-		readonly.Fail(w, r, err)
-		return
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		w.Header().Set("Content-Type", response.Header.Get("Content-Type"))
-		w.WriteHeader(response.StatusCode)
-		_, err = io.Copy(w, response.Body)
-	} else {
-		w.Header().Set("Content-Type", "application/json")
-		err = pass(w, r, query, response.Body)
-	}
-	if err != nil && r.Context().Err() == nil {
-		v.log.Warn("the scheduler reads objects again", zap.String("path", r.URL.Path), zap.Error(err))
-		panic(http.ErrAbortHandler) // the scheduler has only a part of the response
-	}
-}
-
 // list passes the list of the pods with a node.
-func (v *view) list(w http.ResponseWriter, _ *http.Request, query url.Values, from io.Reader) error {
+func (v *view) list(w http.ResponseWriter, query url.Values, from io.Reader) error {
 	v.mu.Lock()
 	if query.Get("continue") == "" {
 		v.reads++

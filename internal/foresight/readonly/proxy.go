@@ -152,6 +152,29 @@ func (p *Proxy) Get(ctx context.Context, path string, query url.Values) (*http.R
 	return p.RoundTrip(out)
 }
 
+// Edit answers a read with the API server's answer to another query, which pass writes. An error of
+// pass ends the connection, so that the scheduler reads again.
+func (p *Proxy) Edit(w http.ResponseWriter, r *http.Request, query url.Values, pass func(from io.Reader) error) {
+	response, err := p.Get(r.Context(), r.URL.Path, query)
+	if err != nil {
+		Fail(w, r, err)
+		return
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		w.Header().Set("Content-Type", response.Header.Get("Content-Type"))
+		w.WriteHeader(response.StatusCode)
+		_, err = io.Copy(w, response.Body)
+	} else {
+		w.Header().Set("Content-Type", "application/json")
+		err = pass(response.Body)
+	}
+	if err != nil && r.Context().Err() == nil {
+		p.log.Warn("the scheduler reads objects again", zap.String("path", r.URL.Path), zap.Error(err))
+		panic(http.ErrAbortHandler) // the scheduler has only a part of the response
+	}
+}
+
 // answered remembers whether the API server lets the scheduler read all objects of a kind.
 func (p *Proxy) answered(response *http.Response) error {
 	p.mu.Lock()

@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"strings"
 
-	"go.uber.org/zap"
-
 	"github.com/pmk-sched/pmk-sched/internal/foresight/readonly"
 )
 
@@ -26,30 +24,14 @@ func (p *proxy) pods(w http.ResponseWriter, r *http.Request, query url.Values) {
 	if version := query.Get("resourceVersion"); version != "" {
 		query.Set("resourceVersion", clusterVersion(version))
 	}
-	response, err := p.Get(r.Context(), r.URL.Path, query)
-	if err != nil {
-		readonly.Fail(w, r, err)
-		return
-	}
-	defer response.Body.Close()
-	switch code := response.StatusCode; {
-	case code != http.StatusOK:
-		w.Header().Set("Content-Type", response.Header.Get("Content-Type"))
-		w.WriteHeader(code)
-		_, err = io.Copy(w, response.Body)
-	case readonly.IsWatch(query):
-		w.Header().Set("Content-Type", "application/json")
+	p.Edit(w, r, query, func(from io.Reader) error {
+		if !readonly.IsWatch(query) {
+			return readonly.EditList(w, from, setVersion, p.lists)
+		}
 		s := &stream{proxy: p, to: w, flush: flusher(w), synced: query.Get("sendInitialEvents") != "true",
 			since: query.Get("resourceVersion")}
-		err = s.watch(r.Context(), response.Body)
-	default:
-		w.Header().Set("Content-Type", "application/json")
-		err = readonly.EditList(w, response.Body, setVersion, p.lists)
-	}
-	if err != nil && r.Context().Err() == nil {
-		p.log.Warn("the shadow reads the pods again", zap.Error(err))
-		panic(http.ErrAbortHandler) // the shadow has only a part of the response
-	}
+		return s.watch(r.Context(), from)
+	})
 }
 
 // lists returns a pod from a list as the shadow sees it, or nil.
