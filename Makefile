@@ -129,7 +129,7 @@ test-releases: deps build bin/cosign bin/krew bin/nfpm bin/helm bin/source-contr
 .PHONY: test-labs
 test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading, upstream's e2e specs; PODS (10000) during rollouts and failures; a machine without a network (root)
 	@hack/deps.sh 'debootstrap debootstrap'
-	hack/with-labs.sh go test -p 1 -count=1 -timeout 8h -tags labs -v -run 'Release|Plugins|Extender|Upgraded|SecondScheduler|TwoLabs|ControlPlaneNodes|RKE2|BoundOnce|RealScheduler|Refresh|Sysdump|Explain|Arbiter' $(or $(PACKAGES),./test/lab/matrix ./test/lab/install ./test/lab/plugins ./test/lab/extender ./test/lab/replace ./test/lab/lifecycle ./test/lab/nodes ./test/lab/arbiter ./test/lab/churn ./test/lab/airgap ./test/lab/conformance)
+	hack/with-labs.sh go test -p 1 -count=1 -timeout 8h -tags labs -v -run 'Release|Plugins|Extender|Upgraded|SecondScheduler|TwoLabs|ControlPlaneNodes|RKE2|BoundOnce|RealScheduler|Refresh|Sysdump|Explain|Arbiter|AreAsked' $(or $(PACKAGES),./test/lab/matrix ./test/lab/install ./test/lab/plugins ./test/lab/extender ./test/lab/replace ./test/lab/lifecycle ./test/lab/nodes ./test/lab/arbiter ./test/lab/ask ./test/lab/churn ./test/lab/airgap ./test/lab/conformance)
 
 .PHONY: conformance
 conformance: deps build ## the e2e specs of scheduling that Kubernetes publishes, at RELEASE (v1.24.3 and the newest), with the stock scheduler, with `replace` and with a second scheduler; writes docs/conformance.md (root)

@@ -10,12 +10,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/ask"
 	"github.com/pmk-sched/pmk-sched/scheduler/extender"
 )
-
-const askRole = "pmk-sched-ask"
 
 func askServeCommand(u *ui) *cli.Command {
 	return &cli.Command{
@@ -37,7 +38,7 @@ func askServeCommand(u *ui) *cli.Command {
 		),
 		Action: func(c *cli.Context) error {
 			if c.Bool("rbac") {
-				return u.printRole(roleFormat(c), askRole, c.StringSlice("resource"), "get", "list", "watch")
+				return u.printRole(roleFormat(c), ask.Role, c.StringSlice("resource"), "get", "list", "watch")
 			}
 			return runAskServe(c, u)
 		},
@@ -52,18 +53,61 @@ func runAskServe(c *cli.Context, u *ui) (err error) {
 	if err != nil {
 		return err
 	}
-	scheduler, err := simulatedScheduler(c, u, true)
+	subjects, err := askedSchedulers(c, u)
 	if err != nil {
 		return err
 	}
-	engine, err := ask.Start(c.Context, u.Session, scheduler)
+	schedulers, err := ask.Start(c.Context, u.Session, subjects)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
+	defer func() { err = errors.Join(err, schedulers.Close()) }()
 	o.Log = u.Session.Log
 	o.OnListen = func(address net.Addr) { u.Session.Note("answering at " + address.String()) }
-	return extender.Serve(c.Context, o, ask.NewHandler(engine, token, u.Session.Log))
+	return extender.Serve(c.Context, o, ask.NewHandler(schedulers, token, u.Session.Log))
+}
+
+// askedSchedulers returns the scheduler that the flags describe. If they describe none, it returns
+// the schedulers of the cluster: the default scheduler and those that pmk-sched has deployed.
+func askedSchedulers(c *cli.Context, u *ui) ([]ask.Subject, error) {
+	for _, flag := range []string{"name", "file", "config", "preset", "with", "branch"} {
+		if c.IsSet(flag) {
+			one, err := simulatedScheduler(c, u, true)
+			return []ask.Subject{{Scheduler: one}}, err
+		}
+	}
+	flags := nameFlags(c, u)
+	first, err := ask.DefaultScheduler(c.Context, u.Session, func(file string) (pack.Scheduler, error) {
+		configured := flags
+		configured.Config = file
+		sp, err := spec.Read(configured)
+		if err != nil {
+			return pack.Scheduler{}, err
+		}
+		return sp.Simulation(nil, nil)
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := []ask.Subject{first}
+	deployed, err := lifecycle.DeployedNames(c.Context, u.Session)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range deployed {
+		flags.Namespace, flags.Name = name.Namespace, name.Name
+		subject := ask.Subject{Scheduler: pack.Scheduler{Name: name.Name}}
+		if sp, err := spec.Read(flags); err != nil {
+			subject.Absent = err
+		} else if subject.Scheduler, err = deployedScheduler(c, u, sp); err != nil {
+			subject.Name, subject.Absent = name.Name, err
+		}
+		if c.Context.Err() != nil {
+			return nil, c.Context.Err()
+		}
+		all = append(all, subject)
+	}
+	return all, nil
 }
 
 // askServeOptions returns the address, and the token that clients need. At a socket the user has

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/ask"
 )
 
 func renderCommand(u *ui) *cli.Command {
@@ -19,6 +23,7 @@ func renderCommand(u *ui) *cli.Command {
 			command.OutputFlag("to-file", "yaml", "json", "table")),
 		Subcommands: []*cli.Command{
 			renderChartCommand(u), renderKustomizeCommand(u), renderMonitoringCommand(u), renderAutoscalerCommand(u),
+			renderAskCommand(u),
 		},
 		Action: func(c *cli.Context) error {
 			plan, err := readPlan(c, u)
@@ -126,6 +131,44 @@ func renderAutoscalerCommand(u *ui) *cli.Command {
 				u.Session.Note(note)
 			}
 			return u.write(c.String("to-file"), text)
+		},
+	}
+}
+
+func renderAskCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "ask", Usage: "print the objects of a server that answers questions about the scheduler",
+		Description: "Prints the ServiceAccount, its permissions to read, and the Deployment of `pmk-sched ask serve` with the " +
+			"program of the scheduler's image, which `pmk-sched build` has made. It serves HTTPS with the Secret " +
+			"NAME-ask-tls, and requires the token in the Secret NAME-ask-token.",
+		UsageText: command.Examples(
+			"pmk-sched render ask -f pmk-sched.yaml --server-image r.example.com/pmk:v1 --to-file a.yaml",
+			"pmk-sched render ask -f pmk-sched.yaml --branch v1.24.3 --offline --server-image localhost/self:v1"),
+		Flags: schedulerFlags(
+			&cli.StringFlag{Name: "server-image", Usage: "`REFERENCE` of an image with pmk-sched (required)"},
+			offlineFlag(), toFileFlag(), command.OutputFlag("to-file", "yaml", "json", "table")),
+		Action: func(c *cli.Context) error {
+			server := c.String("server-image")
+			if server == "" {
+				return problem.Invalidf("an image with pmk-sched is part of each release of pmk-sched", "--server-image is required")
+			}
+			plan, err := readPlan(c, u)
+			if err != nil {
+				return err
+			}
+			s := plan.Scheduler
+			objects, err := ask.Objects(ask.ManifestOptions{
+				Name: plan.Name, Namespace: plan.Namespace, Release: plan.Release, Image: s.Image, Server: server,
+				Configuration: s.Configuration.YAML, Args: slices.Concat(s.Configuration.Args, s.Args), Rules: s.PluginRules,
+			})
+			if err != nil {
+				return err
+			}
+			text, err := manifest.YAML(objects, manifest.RenderOptions{})
+			if err != nil {
+				return err
+			}
+			return u.objects(c.String("output"), c.String("to-file"), text)
 		},
 	}
 }

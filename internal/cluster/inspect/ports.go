@@ -207,12 +207,18 @@ func kubeconfigsOf(pod *corev1.Pod, container *corev1.Container) []string {
 // onNode returns the path on the node for a file in a container, or the path in the container if it
 // is not on the node.
 func onNode(pod *corev1.Pod, container *corev1.Container, file string) string {
+	return cmp.Or(NodeFile(pod, container, file), path.Clean(file))
+}
+
+// NodeFile returns the path on the node for a file in a static pod's container. It is empty if the
+// file is not on the node.
+func NodeFile(pod *corev1.Pod, container *corev1.Container, file string) string {
 	for volume, below := range volumesAt(pod, container, file) {
 		if volume.HostPath != nil {
 			return path.Join(volume.HostPath.Path, below)
 		}
 	}
-	return path.Clean(file)
+	return ""
 }
 
 // volumesAt yields the volumes that a container mounts at or above a file, the innermost first,

@@ -2,8 +2,18 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
@@ -35,6 +45,35 @@ func addRecipe(ctx context.Context, s *session.Session, before *deploy.Installed
 		before.Built = contents.Recipe
 	}
 	return err
+}
+
+// DeployedNames returns the sorted names of the schedulers that pmk-sched has deployed. Without the
+// permission to list them in all namespaces, it returns those in kube-system.
+func DeployedNames(ctx context.Context, s *session.Session) ([]types.NamespacedName, error) {
+	cfg, err := s.Connect()
+	if err != nil {
+		return nil, err
+	}
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
+	}
+	found, err := kubeapi.InstalledDeployments(ctx, kube.AppsV1(), metav1.NamespaceAll)
+	if apierrors.IsForbidden(err) {
+		found, err = kubeapi.InstalledDeployments(ctx, kube.AppsV1(), metav1.NamespaceSystem)
+	}
+	if err != nil {
+		return nil, kubeapi.Explain("list the Deployments of schedulers", err)
+	}
+	var names []types.NamespacedName
+	for i := range found {
+		if found[i].Labels[ownership.LabelName] != ownership.Extender {
+			names = append(names, types.NamespacedName{Namespace: found[i].Namespace,
+				Name: found[i].Labels[ownership.LabelInstance]})
+		}
+	}
+	slices.SortFunc(names, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	return names, nil
 }
 
 // DeployedScheduler returns the scheduler that is deployed with the spec's name, to run it on this

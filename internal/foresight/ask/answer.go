@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
@@ -20,24 +18,17 @@ import (
 // mostTries limits how often a question is asked whose answer does not count.
 const mostTries = 3
 
-// Ask answers a question. It returns [ErrBusy] if too many questions wait. A question whose context
-// ends gives up its place.
-func (e *Engine) Ask(ctx context.Context, q Question) (*Answer, error) {
+// answer answers a question. It returns [ErrBusy] if too many questions wait. A question whose
+// context ends gives up its place.
+func (e *engine) answer(ctx context.Context, q Question, s *scenario.Scenario) (*Answer, error) {
 	begin := time.Now()
-	s, err := q.read()
-	if err != nil {
-		return nil, err
-	}
-	if q.Scheduler != "" && !slices.Contains(e.profiles, q.Scheduler) {
-		return nil, problem.Invalidf("name one of "+strings.Join(e.profiles, ", "), "no scheduler %q answers here", q.Scheduler)
-	}
 	select {
 	case e.places <- struct{}{}:
 	default:
 		return nil, ErrBusy
 	}
 	defer func() { <-e.places }()
-	c, err := readClasses(ctx, e.kube, e.scheduler.Release, namespaces(&s))
+	c, err := readClasses(ctx, e.kube, e.scheduler.Release, namespaces(s))
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +42,7 @@ func (e *Engine) Ask(ctx context.Context, q Question) (*Answer, error) {
 		return nil, err
 	}
 	v := e.running.view
-	b, err := c.build(&s, v.has)
+	b, err := c.build(s, v.has)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +67,7 @@ func (e *Engine) Ask(ctx context.Context, q Question) (*Answer, error) {
 }
 
 // nameFor returns the name of the scheduler for a question.
-func (e *Engine) nameFor(q Question) string {
+func (e *engine) nameFor(q Question) string {
 	if q.Scheduler != "" {
 		return q.Scheduler
 	}
@@ -93,7 +84,7 @@ func (v *view) has(key string) bool {
 
 // inquiry is a question while it is answered, with its variants.
 type inquiry struct {
-	e        *Engine
+	e        *engine
 	v        *view
 	question Question
 	classes  *classes
@@ -275,11 +266,11 @@ func (i *inquiry) report(a *Answer, o *outcome) {
 }
 
 // unknown lists the facts that no answer of the engine contains.
-func (e *Engine) unknown() []string {
+func (e *engine) unknown() []string {
 	return append([]string{
 		"whether webhooks, policies and quotas of the API server change or refuse the pods",
 		"pending pods of the cluster, and the room that a scheduler holds for them",
-	}, e.running.process.Notes...)
+	}, slices.Concat(e.notEstablished, e.running.process.Notes)...)
 }
 
 // unknown lists facts that the answer to this question does not contain.
@@ -301,15 +292,4 @@ func (i *inquiry) unknown(o *outcome) []string {
 		}
 	}
 	return all
-}
-
-// StatusOf returns the HTTP status for an error of [Engine.Ask].
-func StatusOf(err error) int {
-	switch {
-	case problem.IsInvalid(err):
-		return http.StatusUnprocessableEntity
-	case errors.Is(err, ErrBusy):
-		return http.StatusTooManyRequests
-	}
-	return http.StatusServiceUnavailable
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
@@ -42,14 +41,16 @@ const (
 // ErrBusy is returned if too many questions wait.
 var ErrBusy = errors.New("too many questions wait for the scheduler: ask again later")
 
-// Engine answers questions with a scheduler that it keeps running. Close it.
-type Engine struct {
+// engine answers questions with a scheduler that it keeps running. Close it.
+type engine struct {
 	s         *session.Session
 	cfg       *rest.Config
 	kube      kubernetes.Interface
 	scheduler kubescheduler.Scheduler
 	// profiles are the scheduler names that the engine answers for.
 	profiles []string
+	// notEstablished are facts about the scheduler that its answers do not contain.
+	notEstablished []string
 	// places has an element for each question that waits or is answered, turn one for the question
 	// that is answered.
 	places, turn chan struct{}
@@ -66,18 +67,18 @@ type running struct {
 	close   func() error
 }
 
-// Start compiles or finds a scheduler, and starts it. The cluster is only read.
-func Start(ctx context.Context, s *session.Session, r pack.Scheduler) (*Engine, error) {
+// start compiles or finds a scheduler, and starts it. The cluster is only read.
+func start(ctx context.Context, s *session.Session, r Subject) (*engine, error) {
 	cfg, err := s.Connect()
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{s: s, cfg: cfg, places: make(chan struct{}, waiting), turn: make(chan struct{}, 1),
-		ended: make(chan struct{})}
+	e := &engine{s: s, cfg: cfg, notEstablished: r.Unknown, places: make(chan struct{}, waiting),
+		turn: make(chan struct{}, 1), ended: make(chan struct{})}
 	if e.kube, err = kubernetes.NewForConfig(cfg); err != nil {
 		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
-	if e.scheduler, err = kubescheduler.CompileFor(ctx, s, cfg, r); err != nil {
+	if e.scheduler, err = kubescheduler.CompileFor(ctx, s, cfg, r.Scheduler); err != nil {
 		return nil, err
 	}
 	if err := s.Step("start the scheduler "+e.scheduler.Request.Name, func() error { return e.ensure(ctx) }); err != nil {
@@ -90,8 +91,8 @@ func Start(ctx context.Context, s *session.Session, r pack.Scheduler) (*Engine, 
 	return e, nil
 }
 
-// Close stops the scheduler.
-func (e *Engine) Close() error {
+// close stops the scheduler.
+func (e *engine) close() error {
 	e.done()
 	<-e.ended
 	e.turn <- struct{}{}
@@ -99,7 +100,7 @@ func (e *Engine) Close() error {
 }
 
 // keep limits the scheduler's log, and starts the scheduler again if it has ended.
-func (e *Engine) keep(ctx context.Context) {
+func (e *engine) keep(ctx context.Context) {
 	defer close(e.ended)
 	for clock.Sleep(ctx, time.Minute) == nil {
 		select {
@@ -119,7 +120,7 @@ func (e *Engine) keep(ctx context.Context) {
 }
 
 // ensure starts the scheduler unless it runs. The caller has the turn.
-func (e *Engine) ensure(ctx context.Context) error {
+func (e *engine) ensure(ctx context.Context) error {
 	if r := e.running; r != nil {
 		select {
 		case <-r.process.Done():
@@ -143,7 +144,7 @@ func (e *Engine) ensure(ctx context.Context) error {
 }
 
 // stop stops the scheduler if it runs. The caller has the turn.
-func (e *Engine) stop() error {
+func (e *engine) stop() error {
 	r := e.running
 	if e.running = nil; r == nil {
 		return nil
@@ -152,7 +153,7 @@ func (e *Engine) stop() error {
 }
 
 // launch starts the scheduler's process with its view.
-func (e *Engine) launch(ctx context.Context) (*running, error) {
+func (e *engine) launch(ctx context.Context) (*running, error) {
 	dir, remove, err := safeio.MakeTemp("ask")
 	if err != nil {
 		return nil, err
@@ -189,7 +190,7 @@ const asyncCalls = "SchedulerAsyncAPICalls"
 
 // adapt lets the scheduler send any number of bindings at the same time: a binding is answered when
 // the question is.
-func (e *Engine) adapt(c *kubescheduler.Configuration) error {
+func (e *engine) adapt(c *kubescheduler.Configuration) error {
 	more := []string{"--v=0"}
 	if g := e.scheduler.Release.Gates()[asyncCalls]; g.Exists && !g.Locked {
 		more = append(more, "--feature-gates="+asyncCalls+"=false")
@@ -198,7 +199,7 @@ func (e *Engine) adapt(c *kubescheduler.Configuration) error {
 }
 
 // ready waits until the scheduler knows the cluster.
-func (e *Engine) ready(ctx context.Context, r *running) error {
+func (e *engine) ready(ctx context.Context, r *running) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	for {

@@ -38,14 +38,16 @@ const (
 // Status describes a scheduler that answers questions.
 type Status struct {
 	Scheduler string   `json:"scheduler"`
-	Release   string   `json:"release"`
+	Release   string   `json:"release,omitempty"`
 	Profiles  []string `json:"profiles"`
 	// Questions is the number of questions that wait or are answered.
 	Questions int `json:"questions"`
+	// Error is the reason why the scheduler does not answer.
+	Error string `json:"error,omitempty"`
 }
 
-// Status returns the state of the engine.
-func (e *Engine) Status() Status {
+// status returns the state of the engine.
+func (e *engine) status() Status {
 	return Status{Scheduler: e.scheduler.Request.Name, Release: e.scheduler.Release.String(), Profiles: e.profiles,
 		Questions: len(e.places)}
 }
@@ -56,15 +58,15 @@ type Failure struct {
 	Hint  string `json:"hint,omitempty"`
 }
 
-// answerer answers questions; an [Engine] is one.
+// answerer answers questions; [Schedulers] is one.
 type answerer interface {
 	Ask(ctx context.Context, q Question) (*Answer, error)
-	Status() Status
+	Status() []Status
 }
 
-// handler serves an engine over HTTP.
+// handler serves schedulers over HTTP.
 type handler struct {
-	engine answerer
+	schedulers answerer
 	// token is required from clients unless it is empty.
 	token    string
 	log      *zap.Logger
@@ -76,19 +78,19 @@ type handler struct {
 	clients map[string]int
 }
 
-// NewHandler returns the API of an engine: POST /v1/ask, GET /v1/status, /openapi, /healthz and
+// NewHandler returns the API of schedulers: POST /v1/ask, GET /v1/status, /openapi, /healthz and
 // /readyz. Clients need the token, unless it is empty, except for the last three.
-func NewHandler(e *Engine, token string, log *zap.Logger) http.Handler {
-	return newHandler(e, token, log)
+func NewHandler(s *Schedulers, token string, log *zap.Logger) http.Handler {
+	return newHandler(s, token, log)
 }
 
-func newHandler(e answerer, token string, log *zap.Logger) http.Handler {
-	h := &handler{engine: e, token: token, log: log, memory: semaphore.NewWeighted(bodies),
+func newHandler(s answerer, token string, log *zap.Logger) http.Handler {
+	h := &handler{schedulers: s, token: token, log: log, memory: semaphore.NewWeighted(bodies),
 		decoders: make(chan struct{}, decoding), clients: map[string]int{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/ask", h.permitted(h.ask))
 	mux.HandleFunc("GET /v1/status", h.permitted(func(w http.ResponseWriter, _ *http.Request) {
-		h.write(w, http.StatusOK, []Status{h.engine.Status()})
+		h.write(w, http.StatusOK, h.schedulers.Status())
 	}))
 	mux.HandleFunc("GET /openapi", func(w http.ResponseWriter, _ *http.Request) { h.write(w, http.StatusOK, OpenAPI()) })
 	for _, path := range []string{"GET /healthz", "GET /readyz"} {
@@ -123,7 +125,7 @@ func (h *handler) ask(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, code, err)
 		return
 	}
-	answer, err := h.engine.Ask(ctx, *q)
+	answer, err := h.schedulers.Ask(ctx, *q)
 	switch {
 	case r.Context().Err() != nil: // the client is gone
 	case err != nil:

@@ -22,7 +22,7 @@ func (echoes) Ask(_ context.Context, q Question) (*Answer, error) {
 	return &Answer{Fits: Yes, Scheduler: q.Scheduler, Pods: []Pod{}, Evicted: []Evicted{}}, nil
 }
 
-func (echoes) Status() Status { return Status{Scheduler: "packer"} }
+func (echoes) Status() []Status { return []Status{{Scheduler: "packer"}} }
 
 func TestRequestsThatAreNotQuestionsAreRefused(t *testing.T) {
 	server := httptest.NewServer(newHandler(echoes{}, "0123456789abcdef", zap.NewNop()))

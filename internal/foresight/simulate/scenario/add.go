@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -26,6 +27,12 @@ type Workload struct {
 	base    string
 	first   int
 	indexed bool // pods of an indexed Job
+}
+
+// Scheduler returns the name of the scheduler of the pods, as the API server completes it.
+func (w *Workload) Scheduler() string {
+	name, _ := part(w.pod, "spec")["schedulerName"].(string)
+	return cmp.Or(name, "default-scheduler")
 }
 
 // Replica is a pod to add. Claims are created before it, and Owned after it, because they refer to
