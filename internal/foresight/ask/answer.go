@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
@@ -18,9 +19,13 @@ import (
 // mostTries limits how often a question is asked whose answer does not count.
 const mostTries = 3
 
-// answer answers a question. It returns [ErrBusy] if too many questions wait. A question whose
-// context ends gives up its place.
-func (e *engine) answer(ctx context.Context, q Question, s *scenario.Scenario) (*Answer, error) {
+// errQuestionTime is returned about a question that takes too long.
+var errQuestionTime = problem.Errorf("ask about fewer pods", "the scheduler worked on the question for %s without an end",
+	questionTime)
+
+// answer answers a question of a client. It returns [ErrBusy] if too many questions wait. A
+// question whose context ends gives up its place.
+func (e *engine) answer(ctx context.Context, client string, q Question, s *scenario.Scenario) (*Answer, error) {
 	begin := time.Now()
 	select {
 	case e.places <- struct{}{}:
@@ -32,12 +37,12 @@ func (e *engine) answer(ctx context.Context, q Question, s *scenario.Scenario) (
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case e.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := e.turn.take(ctx, client); err != nil {
+		return nil, err
 	}
-	defer func() { <-e.turn }()
+	defer e.turn.end()
+	ctx, cancel := context.WithTimeoutCause(ctx, questionTime, errQuestionTime)
+	defer cancel()
 	if err := e.ensure(ctx); err != nil {
 		return nil, err
 	}
@@ -53,6 +58,9 @@ func (e *engine) answer(ctx context.Context, q Question, s *scenario.Scenario) (
 	answer := &Answer{Scheduler: e.nameFor(q), Release: e.scheduler.Release.String(),
 		AgeSeconds: v.age().Seconds(), Notes: b.notes}
 	o, err := asked.try(ctx, variant{})
+	if err != nil && errors.Is(context.Cause(ctx), errQuestionTime) {
+		return nil, errQuestionTime
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -45,11 +45,7 @@ func DefaultScheduler(
 	if err == nil {
 		found.Scheduler, err = read(found.config)
 	}
-	found.Name = corev1.DefaultSchedulerName
-	if err != nil {
-		found.Absent = err
-		return found.Subject, nil
-	}
+	found.Name, found.Absent = corev1.DefaultSchedulerName, err
 	if found.gates != "" {
 		found.Args = append(found.Args, "--feature-gates="+found.gates)
 	}

@@ -51,9 +51,9 @@ type engine struct {
 	profiles []string
 	// notEstablished are facts about the scheduler that its answers do not contain.
 	notEstablished []string
-	// places has an element for each question that waits or is answered, turn one for the question
-	// that is answered.
-	places, turn chan struct{}
+	// places has an element for each question that waits or is answered. One of them has the turn.
+	places chan struct{}
+	turn   turns
 	// running is the scheduler. It belongs to who has the turn.
 	running *running
 	done    context.CancelFunc
@@ -74,7 +74,7 @@ func start(ctx context.Context, s *session.Session, r Subject) (*engine, error) 
 		return nil, err
 	}
 	e := &engine{s: s, cfg: cfg, notEstablished: r.Unknown, places: make(chan struct{}, waiting),
-		turn: make(chan struct{}, 1), ended: make(chan struct{})}
+		ended: make(chan struct{})}
 	if e.kube, err = kubernetes.NewForConfig(cfg); err != nil {
 		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
@@ -95,7 +95,7 @@ func start(ctx context.Context, s *session.Session, r Subject) (*engine, error) 
 func (e *engine) close() error {
 	e.done()
 	<-e.ended
-	e.turn <- struct{}{}
+	<-e.turn.join("")
 	return e.stop()
 }
 
@@ -103,16 +103,14 @@ func (e *engine) close() error {
 func (e *engine) keep(ctx context.Context) {
 	defer close(e.ended)
 	for clock.Sleep(ctx, time.Minute) == nil {
-		select {
-		case e.turn <- struct{}{}:
-		case <-ctx.Done():
+		if e.turn.take(ctx, "") != nil {
 			return
 		}
 		err := e.ensure(ctx)
 		if err == nil {
 			err = e.running.process.LimitLog(mostLog)
 		}
-		<-e.turn
+		e.turn.end()
 		if err != nil && ctx.Err() == nil {
 			e.s.Log.Warn("the scheduler does not run", zap.Error(err))
 		}

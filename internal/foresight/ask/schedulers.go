@@ -79,9 +79,10 @@ func (s *Schedulers) Status() []Status {
 	return all
 }
 
-// Ask answers a question with the scheduler that it or its pods name. It returns [ErrBusy] if too
-// many questions wait for this scheduler. A question whose context ends gives up its place.
-func (s *Schedulers) Ask(ctx context.Context, q Question) (*Answer, error) {
+// Ask answers a question of a client with the scheduler that it or its pods name. Clients get their
+// answers in rotation. It returns [ErrBusy] if too many questions wait for this scheduler. A
+// question whose context ends gives up its place.
+func (s *Schedulers) Ask(ctx context.Context, client string, q Question) (*Answer, error) {
 	asked, err := q.read()
 	if err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func (s *Schedulers) Ask(ctx context.Context, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.answer(ctx, q, &asked)
+	return e.answer(ctx, client, q, &asked)
 }
 
 // choose returns the scheduler for a question. The only one that runs gets all pods, as in

@@ -28,9 +28,12 @@ const (
 	// bodies limits the bytes of the questions that arrive at the same time, and decoding the number
 	// of questions that are decoded.
 	bodies, decoding = 32 << 20, 2
-	// bodyTime is the time limit for a body to arrive, and answerTime for an answer.
+	// bodyTime is the time limit for a body to arrive, and answerTime for an answer, including the
+	// questions before.
 	bodyTime   = 5 * time.Second
 	answerTime = 100 * time.Second
+	// questionTime is the time limit for the scheduler to work on a question.
+	questionTime = 30 * time.Second
 	// perAddress limits the questions of one client address that wait or are answered.
 	perAddress = waiting / 2
 )
@@ -60,7 +63,7 @@ type Failure struct {
 
 // answerer answers questions; [Schedulers] is one.
 type answerer interface {
-	Ask(ctx context.Context, q Question) (*Answer, error)
+	Ask(ctx context.Context, client string, q Question) (*Answer, error)
 	Status() []Status
 }
 
@@ -112,7 +115,7 @@ func (h *handler) permitted(next http.HandlerFunc) http.HandlerFunc {
 }
 
 func (h *handler) ask(w http.ResponseWriter, r *http.Request) {
-	leave, ok := h.enter(r)
+	client, leave, ok := h.enter(r)
 	if !ok {
 		h.fail(w, http.StatusTooManyRequests, errors.New("too many questions of this client wait"))
 		return
@@ -125,7 +128,7 @@ func (h *handler) ask(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, code, err)
 		return
 	}
-	answer, err := h.schedulers.Ask(ctx, *q)
+	answer, err := h.schedulers.Ask(ctx, client, *q)
 	switch {
 	case r.Context().Err() != nil: // the client is gone
 	case err != nil:
@@ -135,8 +138,9 @@ func (h *handler) ask(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter counts a question of a client. It returns false if the client has too many.
-func (h *handler) enter(r *http.Request) (leave func(), ok bool) {
+// enter counts a question of a client. It returns the client's address, and false if the client has
+// too many.
+func (h *handler) enter(r *http.Request) (address string, leave func(), ok bool) {
 	address, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		address = r.RemoteAddr // of a socket
@@ -144,10 +148,10 @@ func (h *handler) enter(r *http.Request) (leave func(), ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.clients[address] >= perAddress {
-		return nil, false
+		return address, nil, false
 	}
 	h.clients[address]++
-	return func() {
+	return address, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.clients[address]--; h.clients[address] == 0 {

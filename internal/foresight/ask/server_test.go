@@ -15,7 +15,7 @@ import (
 // echoes answers each question with its number of manifests.
 type echoes struct{}
 
-func (echoes) Ask(_ context.Context, q Question) (*Answer, error) {
+func (echoes) Ask(_ context.Context, _ string, q Question) (*Answer, error) {
 	if len(q.Manifests) == 0 {
 		return nil, ErrBusy
 	}

@@ -79,12 +79,21 @@ type server struct {
 	stderr run.Output
 }
 
-// serve starts a server with a scheduler of the API server's release.
+// serve starts a server at a socket, with a scheduler of the API server's release.
 func serve(t *testing.T, p *controlplane.Plane, args ...string) *server {
 	t.Helper()
-	s := &server{socket: filepath.Join(t.TempDir(), "ask.sock")}
+	socket := filepath.Join(t.TempDir(), "ask.sock")
+	s := serveAt(t, p, "unix", socket, append([]string{"--listen", "unix:" + socket}, args...)...)
+	s.socket = socket
+	return s
+}
+
+// serveAt starts a server, which listens at an address of a network.
+func serveAt(t *testing.T, p *controlplane.Plane, network, address string, args ...string) *server {
+	t.Helper()
+	s := &server{}
 	args = append([]string{"--kubeconfig", p.Kubeconfig, "--as", user, "--log-level", "debug", "ask", "serve", "--branch",
-		p.Release.String(), "--listen", "unix:" + s.socket}, args...)
+		p.Release.String()}, args...)
 	s.cmd = exec.CommandContext(run.Context(t), run.Program(t), args...)
 	s.cmd.Stderr = &s.stderr
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -99,7 +108,7 @@ func serve(t *testing.T, p *controlplane.Plane, args ...string) *server {
 		}
 	})
 	run.Eventually(t, "the server listens", func(ctx context.Context) (bool, string) {
-		c, err := (&net.Dialer{}).DialContext(ctx, "unix", s.socket)
+		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
 		if err != nil {
 			return false, s.stderr.String()
 		}
