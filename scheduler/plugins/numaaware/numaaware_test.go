@@ -257,14 +257,15 @@ func TestAmountsThatTakeTooLongToReadAreRefused(t *testing.T) {
 func TestAmountsOfAnySizeAreScored(t *testing.T) {
 	name := corev1.ResourceName("example.com/unit")
 	for _, c := range []struct{ allocatable, available, want string }{
-		{"8", "8", "87"}, {"1e17", "1e17", "99"}, {"9e18", "9e18", "99"},
+		{"8", "8", "87"}, {"0", "4", "30"}, {"1e17", "1e17", "99"}, {"9e18", "9e18", "99"},
 		{"9e18", "45e17", "49"}, {"92e15", "46e15", "49"}, {"100", "9e18", "100"},
 	} {
 		w := newWorld(t, "", 1)
 		w.show(&unstructured.Unstructured{Object: map[string]interface{}{
 			"metadata": map[string]interface{}{"name": "n-0"}, "topologyPolicies": []interface{}{"SingleNUMANodePodLevel"},
 			"zones": []interface{}{map[string]interface{}{"type": "Node", "resources": []interface{}{
-				map[string]interface{}{"name": string(name), "allocatable": c.allocatable, "available": c.available}}}},
+				map[string]interface{}{"name": string(name), "capacity": "10", "allocatable": c.allocatable,
+					"available": c.available}}}},
 		}})
 		one := corev1.Container{Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{name: resource.MustParse("1")}}}

@@ -75,6 +75,7 @@ type object struct {
 		Type      string `json:"type"`
 		Resources []struct {
 			Name        corev1.ResourceName     `json:"name"`
+			Capacity    customresource.Quantity `json:"capacity"`
 			Allocatable customresource.Quantity `json:"allocatable"`
 			Available   customresource.Quantity `json:"available"`
 		} `json:"resources"`
@@ -118,7 +119,11 @@ func parse(content map[string]interface{}) (*topology, error) {
 		}
 		one := zone{allocatable: amounts{}, available: amounts{}}
 		for _, r := range z.Resources {
-			one.allocatable.Add(scheduler.NewAmounts(corev1.ResourceList{r.Name: r.Allocatable.Quantity}), 1)
+			allocatable := r.Allocatable.Quantity
+			if allocatable.IsZero() { // an agent may write the capacity only
+				allocatable = r.Capacity.Quantity
+			}
+			one.allocatable.Add(scheduler.NewAmounts(corev1.ResourceList{r.Name: allocatable}), 1)
 			one.available.Add(scheduler.NewAmounts(corev1.ResourceList{r.Name: r.Available.Quantity}), 1)
 			t.has[r.Name] = true
 		}

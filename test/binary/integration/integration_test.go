@@ -174,9 +174,13 @@ func (s *side) String() string {
 		" skipped in " + strconv.Itoa(int(o.Seconds)) + " s"
 }
 
-// about returns the end of the output of a run from the line on with which a test ends.
+// about returns what a test printed, from the line on with which it begins or, if that is not
+// printed, with which it ends.
 func about(out []byte, test string) string {
-	at := bytes.Index(out, []byte("--- FAIL: "+test+" ("))
+	at := bytes.Index(out, []byte("=== RUN   "+test+"\n"))
+	if at < 0 {
+		at = bytes.Index(out, []byte("--- FAIL: "+test+" ("))
+	}
 	const most = 4000
 	return string(out[at:min(len(out), at+most)])
 }
