@@ -57,6 +57,9 @@ func infoTable(i *inspect.Info) string {
 		p.Row("Gangs", i.Gangs)
 	}
 	p.routing(i.Routing)
+	if i.Arbiter != "" {
+		p.Row("Arbiter of bindings", "the webhook in namespace "+i.Arbiter)
+	}
 	p.credentials(i.Credentials)
 	p.hosted(i.Hosted)
 	if layout, _ := inspect.LayoutNamed(i.Layout); layout.Owner != "" {

@@ -116,6 +116,10 @@ func statusText(s *replace.Status) string {
 	for _, w := range slices.Concat(s.Schedulers, s.Extenders) {
 		p.WriteString("\n" + w.String() + "\n" + details(w))
 	}
+	if a := s.Arbiter; a != nil {
+		p.WriteString("\narbiter in namespace " + a.Namespace + "\n" + paragraph("webhook", arbiterText(a)) +
+			leaseParagraph(a.Lease))
+	}
 	p.Line("\n%s to the API server%s", plural.Count(int(s.Requests), "request"), prefixed(" ", s.Server))
 	return strings.TrimPrefix(p.String(), "\n")
 }
@@ -146,16 +150,7 @@ func details(w *health.Workload) string {
 	for _, r := range w.Replicas {
 		fact("replica", replicaText(r))
 	}
-	if l := w.Lease; l != nil {
-		switch {
-		case !l.Exists:
-			fact("lease", "does not exist")
-		case l.Holder == "":
-			fact("lease", "has no holder")
-		default:
-			fact("lease", "held by "+l.Holder+" since "+instant(l.Since))
-		}
-	}
+	b.WriteString(leaseParagraph(w.Lease))
 	if c := w.Credentials; c != nil {
 		expires := ""
 		if c.Expires != nil {
@@ -180,6 +175,27 @@ func details(w *health.Workload) string {
 		fact("event", instant(e.Time)+" "+e.Object+" "+e.Reason+": "+oneLine(e.Message))
 	}
 	return b.String()
+}
+
+// leaseParagraph returns who holds a lease, or nothing if it was not read.
+func leaseParagraph(l *health.Lease) string {
+	switch {
+	case l == nil:
+		return ""
+	case !l.Exists:
+		return paragraph("lease", "does not exist")
+	case l.Holder == "":
+		return paragraph("lease", "has no holder")
+	}
+	return paragraph("lease", "held by "+l.Holder+" since "+instant(l.Since))
+}
+
+// arbiterText returns whether API servers can ask an arbiter about bindings.
+func arbiterText(a *health.Arbiter) string {
+	if !a.Trusted {
+		return a.Name + ", not trusted by API servers yet"
+	}
+	return a.Name + ", asked about each binding"
 }
 
 // routeText returns how many pods got the scheduler by its route.

@@ -48,6 +48,8 @@ func fullStatus() *replace.Status {
 			Replicas: []health.Replica{{Pod: "gpu-1", Node: "node-1", Ready: true, Since: at}},
 			Service:  &health.Service{Exists: true, Endpoints: 1},
 		}},
+		Arbiter: &health.Arbiter{Name: "pmk-sched-arbiter", Namespace: "pmk-sched-system", Trusted: true,
+			Lease: &health.Lease{Exists: true, Holder: "pmk-sched-admission-5f6d7c8b9-abcde", Since: at}},
 		Findings: []health.Finding{
 			{Code: health.Drifted, Kind: health.Scheduler, Name: "my-scheduler", Namespace: "kube-system",
 				Text:   "Deployment/kube-system/my-scheduler differs from revision 4 in 1 field",

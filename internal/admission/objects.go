@@ -25,7 +25,7 @@ import (
 // configuration.
 const (
 	Name        = authority.Service
-	ArbiterName = "pmk-sched-arbiter"
+	ArbiterName = ownership.Arbiter
 )
 
 // The parts of admission control, each of which is installed on request.

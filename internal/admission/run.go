@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
@@ -91,14 +92,17 @@ func Run(ctx context.Context, s *session.Session, o Options) error {
 		}
 		handlers, check := map[string]server.Handler{}, func() error { return nil }
 		if slices.Contains(o.Parts, Route) {
-			r, err := router.New(starting, life, kube)
+			routes, err := router.New(starting, life, kube)
 			if ctx.Err() != nil {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			handlers[Route] = r.Admit
+			handlers[Route] = func(ctx context.Context, path string, r *admissionv1.AdmissionRequest) (
+				*admissionv1.AdmissionResponse, bool) {
+				return routes.Admit(ctx, path, r), false // each replica can answer
+			}
 		}
 		if slices.Contains(o.Parts, Arbiter) {
 			a, err := arbiter.New(arbiter.Options{Config: cfg, Namespace: o.Namespace, Pod: o.Pod,

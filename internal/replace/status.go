@@ -30,6 +30,8 @@ type Status struct {
 	// Schedulers are the second schedulers, Extenders the extenders that have their own Deployment.
 	Schedulers []*health.Workload `json:"schedulers"`
 	Extenders  []*health.Workload `json:"extenders"`
+	// Arbiter is nil if none is registered, if that may not be read, or if one scheduler was read.
+	Arbiter *health.Arbiter `json:"arbiter,omitempty"`
 	// Findings are failed checks. Unknown lists facts that could not be read.
 	Findings []health.Finding `json:"findings"`
 	Unknown  []string         `json:"unknown,omitempty"`
@@ -113,7 +115,8 @@ func (s *Status) readSchedulers(
 	s.Server = release.String()
 	found, err := observe.Cluster(ctx, on, cfg, release, name, namespace)
 	if err == nil {
-		s.Schedulers, s.Extenders = found.Schedulers, found.Extenders
+		s.Schedulers, s.Extenders, s.Arbiter = found.Schedulers, found.Extenders, found.Arbiter
+		s.Unknown = append(s.Unknown, found.Unknown...)
 	}
 	return err
 }
@@ -128,6 +131,9 @@ func (s *Status) judge(now time.Time) {
 		for _, unknown := range w.Unknown {
 			s.Unknown = append(s.Unknown, w.String()+": "+unknown)
 		}
+	}
+	if s.Arbiter != nil {
+		s.Findings = append(s.Findings, s.Arbiter.Findings(now)...)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/pmk-sched/pmk-sched/internal/admission/authority"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
@@ -35,6 +36,11 @@ const (
 	eventWait = 100 * time.Millisecond
 	eventStep = 5 * time.Millisecond
 )
+
+// Limits of the connections that are moved to the leader. A few API servers, each with the 25 idle
+// connections that it keeps, move at once. If a network sends all of their connections to this
+// replica, handshakes stay few.
+const movesPerSecond, movesAtOnce = 5, 100
 
 // Options are the options of New.
 type Options struct {
@@ -59,6 +65,8 @@ type Arbiter struct {
 	leader  func() (since time.Time, address string)
 	metrics *metrics
 	client  *http.Client
+	// moves limits the connections that are ended to move them to the leader.
+	moves flowcontrol.PassiveRateLimiter
 }
 
 // New returns an arbiter. Run makes it decide.
@@ -67,7 +75,8 @@ func New(o Options) (*Arbiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the arbiter: %w", err)
 	}
-	a := &Arbiter{Options: o, ledger: NewLedger()}
+	a := &Arbiter{Options: o, ledger: NewLedger(),
+		moves: flowcontrol.NewTokenBucketPassiveRateLimiter(movesPerSecond, movesAtOnce)}
 	a.leader = a.election.leader
 	a.client = &http.Client{Transport: a.transport()}
 	if a.informers, a.synced, err = watch(kube, a.ledger); err != nil {
@@ -100,12 +109,13 @@ func (a *Arbiter) Ready() error {
 	return nil
 }
 
-// Handle is the handler of the webhook.
+// Handle is the handler of the webhook. Connections on which reviews were passed on end, so that
+// those of an API server are soon at the leader. If the leader does not answer, they stay.
 func (a *Arbiter) Handle(ctx context.Context, path string, r *admissionv1.AdmissionRequest) (
-	answer *admissionv1.AdmissionResponse) {
+	answer *admissionv1.AdmissionResponse, elsewhere bool) {
 	answer, result := a.answer(ctx, path, r)
 	a.metrics.decisions.WithLabelValues(result).Inc()
-	return answer
+	return answer, result == resultForwarded && a.moves.TryAccept()
 }
 
 // Results of decisions in the metrics, in addition to the decisions of a ledger.

@@ -11,10 +11,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
 // LeaseName is the name of the lease of the replica that decides.
-const LeaseName = "pmk-sched-admission"
+const LeaseName = ownership.Admission
 
 // Times of the leader election. A killed leader is replaced after leaseTime and retryTime at most,
 // and its successor decides after settleTime.

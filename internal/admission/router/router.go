@@ -10,7 +10,6 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -72,14 +71,14 @@ func (r *Router) patch(scheduler string, request *admissionv1.AdmissionRequest) 
 	if err != nil {
 		return nil, err
 	}
-	var pod corev1.Pod
-	if err := json.Unmarshal(request.Object.Raw, &pod); err != nil {
+	pod, err := decode(request.Object.Raw)
+	if err != nil {
 		return nil, fmt.Errorf("decode the pod: %w", err)
 	}
-	if !rule.Routes(request.Namespace, &pod) {
+	if !rule.Routes(request.Namespace, pod) {
 		return nil, nil
 	}
-	return json.Marshal(change(&pod, scheduler))
+	return json.Marshal(change(pod, scheduler))
 }
 
 // ruleOf returns the rule of a registration, which has to be for the scheduler.

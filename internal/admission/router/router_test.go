@@ -1,14 +1,20 @@
 package router
 
 import (
+	"encoding/json"
+	"maps"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	listers "k8s.io/client-go/listers/admissionregistration/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -29,6 +35,51 @@ func of(t *testing.T, rules map[string]string) *Router {
 }
 
 type asked = admissionv1.AdmissionRequest
+
+// A pod of 3 MiB takes little more memory than its text, whatever it has a million of.
+func TestALargePodTakesLittleMemory(t *testing.T) {
+	for name, text := range map[string]string{
+		"tolerations": `{"spec": {"tolerations": [` + strings.Repeat("{},", 1<<20) + `{}]}}`,
+		"containers":  `{"spec": {"containers": [` + strings.Repeat("{},", 1<<20) + `{}]}}`,
+		"labels":      `{"metadata": {"labels": {` + strings.Repeat(`"a":"",`, 3<<20/7) + `"b": ""}}}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := decode([]byte(text)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		runtime.ReadMemStats(&after)
+		if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 64 {
+			t.Errorf("%s: %d MiB for a text of %d", name, used, len(text)>>20)
+		}
+	}
+}
+
+// What decode leaves out does not change the decision.
+func TestPodsAreDecodedWithWhatTheirRouteDependsOn(t *testing.T) {
+	controls := true
+	whole := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: map[string]string{"a": "b"},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Job", UID: "00ff", Controller: &controls}}},
+		Spec: corev1.PodSpec{SchedulerName: "s", NodeName: "n",
+			InitContainers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				"example.com/gpu": resource.MustParse("2")}}}},
+			Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")}}}}}}
+	text, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := slices.Sorted(maps.Keys(got.Spec.Containers[0].Resources.Requests))
+	if !slices.Equal(requests, []corev1.ResourceName{"cpu", "example.com/gpu"}) || got.Spec.NodeName != "n" ||
+		got.Spec.SchedulerName != "s" || got.Annotations["a"] != "b" ||
+		cmp.Diff(whole.OwnerReferences, got.OwnerReferences) != "" {
+		t.Errorf("%+v", got)
+	}
+}
 
 func TestNoAnswerRefusesAPod(t *testing.T) {
 	const rule = `{"scheduler": "gpu", "namespace": "tools", "route": {"namespaces": ["ml"]}}`
@@ -60,7 +111,7 @@ func TestNoAnswerRefusesAPod(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			request := &asked{UID: "u", Namespace: "ml", Operation: admissionv1.Create, Resource: pods,
-				Object: runtime.RawExtension{Raw: []byte(tc.pod)}}
+				Object: apiruntime.RawExtension{Raw: []byte(tc.pod)}}
 			if tc.change != nil {
 				tc.change(request)
 			}

@@ -3,6 +3,8 @@ package server
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -19,8 +21,9 @@ const (
 )
 
 type metrics struct {
-	requests *prometheus.CounterVec
-	duration *prometheus.HistogramVec
+	requests    *prometheus.CounterVec
+	duration    *prometheus.HistogramVec
+	connections prometheus.Counter
 }
 
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
@@ -34,9 +37,24 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Help:    "Time from a review's first byte to its answer, by webhook.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 14),
 		}, []string{"webhook"}),
+		connections: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: namespace, Name: "connections_total",
+			Help: "Connections that were opened, each with a TLS handshake.",
+		}),
 	}
-	if err := errors.Join(registry.Register(m.requests), registry.Register(m.duration)); err != nil {
+	if err := errors.Join(registry.Register(m.requests), registry.Register(m.duration),
+		registry.Register(m.connections)); err != nil {
 		return nil, fmt.Errorf("register the metrics of the admission webhooks: %w", err)
 	}
 	return m, nil
+}
+
+// count counts new connections before next sees them.
+func (m *metrics) count(next func(net.Conn, http.ConnState)) func(net.Conn, http.ConnState) {
+	return func(c net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			m.connections.Inc()
+		}
+		next(c, state)
+	}
 }

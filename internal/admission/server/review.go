@@ -51,7 +51,7 @@ func (s *reviews) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	review, err := s.receive(ctx, r)
 	if review != nil {
 		// Until the handler has returned or is late: it holds the object.
-		defer s.memory.Release(r.ContentLength)
+		defer s.release(r.ContentLength)
 	}
 	if err != nil {
 		s.metrics.requests.WithLabelValues(name, resultInvalid).Inc()
@@ -59,11 +59,14 @@ func (s *reviews) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	answer, result := s.ask(ctx, name, path, handler, review.Request)
+	answer, elsewhere, result := s.ask(ctx, name, path, handler, review.Request)
 	answer.UID = review.Request.UID
 	s.metrics.requests.WithLabelValues(name, result).Inc()
 	s.metrics.duration.WithLabelValues(name).Observe(time.Since(began).Seconds())
 	review.Request, review.Response = nil, answer
+	if elsewhere {
+		w.Header().Set("Connection", "close")
+	}
 	s.write(w, review)
 }
 
@@ -81,19 +84,28 @@ func (s *reviews) find(path string) (name, rest string, handler Handler) {
 	return name, rest, s.Handlers[name]
 }
 
+// release gives back the memory of a body.
+func (s *reviews) release(size int64) {
+	if size > smallBody {
+		s.memory.Release(size)
+	}
+}
+
 // receive reads a review after it has taken the memory for its body.
 func (s *reviews) receive(ctx context.Context, r *http.Request) (*admissionv1.AdmissionReview, error) {
 	if err := check(r); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, memoryWait)
-	defer cancel()
-	if err := s.memory.Acquire(ctx, r.ContentLength); err != nil {
-		return nil, &statusError{http.StatusServiceUnavailable, "other requests took the memory"}
+	if r.ContentLength > smallBody {
+		ctx, cancel := context.WithTimeout(ctx, memoryWait)
+		defer cancel()
+		if err := s.memory.Acquire(ctx, r.ContentLength); err != nil {
+			return nil, &statusError{http.StatusServiceUnavailable, "other requests took the memory"}
+		}
 	}
 	review, err := read(r)
 	if err != nil {
-		s.memory.Release(r.ContentLength)
+		s.release(r.ContentLength)
 	}
 	return review, err
 }
@@ -137,36 +149,42 @@ func read(r *http.Request) (*admissionv1.AdmissionReview, error) {
 
 // ask calls the handler. Without its answer in time, the request is allowed.
 func (s *reviews) ask(ctx context.Context, name, path string, handler Handler, r *admissionv1.AdmissionRequest) (
-	answer *admissionv1.AdmissionResponse, result string) {
+	answer *admissionv1.AdmissionResponse, elsewhere bool, result string) {
 	select {
 	case s.running <- struct{}{}:
 	default:
-		return &admissionv1.AdmissionResponse{Allowed: true}, resultBusy
+		return &admissionv1.AdmissionResponse{Allowed: true}, false, resultBusy
 	}
-	done := make(chan *admissionv1.AdmissionResponse, 1)
+	type outcome struct {
+		answer    *admissionv1.AdmissionResponse
+		elsewhere bool
+	}
+	done := make(chan outcome, 1)
 	go func() {
 		defer func() {
 			if caught := recover(); caught != nil {
 				s.Log.Error("a webhook panicked", zap.String("webhook", name), zap.Any("panic", caught),
 					zap.ByteString("stack", debug.Stack()))
-				done <- nil
+				done <- outcome{}
 			}
 			<-s.running
 		}()
-		done <- handler(ctx, path, r)
+		answer, elsewhere := handler(ctx, path, r)
+		done <- outcome{answer, elsewhere}
 	}()
+	var got outcome
 	select {
-	case answer = <-done:
+	case got = <-done:
 	case <-ctx.Done():
-		return &admissionv1.AdmissionResponse{Allowed: true}, resultLate
+		return &admissionv1.AdmissionResponse{Allowed: true}, false, resultLate
 	}
 	switch {
-	case answer == nil:
-		return &admissionv1.AdmissionResponse{Allowed: true}, resultError
-	case answer.Allowed:
-		return answer, resultAllowed
+	case got.answer == nil:
+		return &admissionv1.AdmissionResponse{Allowed: true}, false, resultError
+	case got.answer.Allowed:
+		return got.answer, got.elsewhere, resultAllowed
 	}
-	return answer, resultDenied
+	return got.answer, got.elsewhere, resultDenied
 }
 
 func (s *reviews) write(w http.ResponseWriter, review *admissionv1.AdmissionReview) {

@@ -23,7 +23,11 @@ import (
 // path, which begins with a slash or is empty. The handler must return soon after ctx ends. An
 // object in the request is as large as the API server accepts: decode only the fields that are
 // needed, since a list of empty elements takes much more memory than its text.
-type Handler func(ctx context.Context, path string, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
+//
+// If elsewhere is set, another replica is the better one to ask: the connection ends with the
+// answer, and the API server opens the next one to any replica.
+type Handler func(ctx context.Context, path string, r *admissionv1.AdmissionRequest) (
+	answer *admissionv1.AdmissionResponse, elsewhere bool)
 
 // Certificates are the serving certificate of the server, and the token in the paths of its
 // webhooks.
@@ -62,7 +66,11 @@ const (
 	maxHeader = 16 << 10
 	// maxBody is the API server's limit of 3 MiB for a request, and the review around the object.
 	maxBody = 3<<20 + 64<<10
-	// bodyMemory bounds the memory of all bodies. A request waits for memoryWait at most.
+	// smallBody is the size up to which a body is read at once, as those of bindings and most pods:
+	// maxConnections bounds their memory to 32 MiB. Clients that are slow to send large bodies do not
+	// delay them.
+	smallBody = 16 << 10
+	// bodyMemory bounds the memory of all larger bodies. A request waits for memoryWait at most.
 	bodyMemory = 32 << 20
 	memoryWait = 300 * time.Millisecond
 	// maxRunning bounds the handlers that run, those included that have not returned in time.
@@ -88,7 +96,7 @@ func Run(ctx context.Context, o Options) error {
 			running: make(chan struct{}, maxRunning)},
 		ReadHeaderTimeout: readTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
 		MaxHeaderBytes: maxHeader,
-		ConnState:      extender.BoundConnections(maxConnections, maxConnectionsPerAddress),
+		ConnState:      m.count(extender.BoundConnections(maxConnections, maxConnectionsPerAddress)),
 		// Without HTTP/2, which API servers do not use for webhooks: a request that timed out closes its
 		// connection, and the next one reaches another replica.
 		// API servers open a connection for each request beyond 25 at a time, so that handshakes count.

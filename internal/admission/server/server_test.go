@@ -147,9 +147,9 @@ func answerOf(t *testing.T, text string) *admissionv1.AdmissionResponse {
 func TestReviewsAreAnswered(t *testing.T) {
 	var paths []string
 	s := start(t, map[string]Handler{"x": func(_ context.Context, path string,
-		r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		r *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, bool) {
 		paths = append(paths, path)
-		return &admissionv1.AdmissionResponse{Allowed: r.Name == "good", Result: &metav1.Status{Code: 409}}
+		return &admissionv1.AdmissionResponse{Allowed: r.Name == "good", Result: &metav1.Status{Code: 409}}, path != ""
 	}}, 0)
 	for path, name := range map[string]string{"/x": "good", "/x/of/y": "bad"} {
 		status, text := s.post(t, "/"+token+path, review(t, &admissionv1.AdmissionRequest{UID: "1-2", Name: name}))
@@ -167,21 +167,45 @@ func TestReviewsAreAnswered(t *testing.T) {
 	}
 }
 
+// The connection ends with the answer if another replica is the better one to ask, and only then.
+func TestConnectionsMoveToABetterReplica(t *testing.T) {
+	for elsewhere, want := range map[bool]int32{false: 1, true: 3} {
+		s := start(t, map[string]Handler{"x": func(context.Context, string,
+			*admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, bool) {
+			return &admissionv1.AdmissionResponse{Allowed: true}, elsewhere
+		}}, 0)
+		var opened atomic.Int32
+		dialer := net.Dialer{}
+		s.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			opened.Add(1)
+			return dialer.DialContext(ctx, network, address)
+		}
+		for range 3 {
+			if !s.ok(t) {
+				t.Error("not allowed")
+			}
+		}
+		if got := opened.Load(); got != want {
+			t.Errorf("elsewhere %t: %d connections for 3 requests, expected %d", elsewhere, got, want)
+		}
+	}
+}
+
 // Without an answer of the handler, the request is allowed.
 func TestFailuresOfHandlersAllowTheRequest(t *testing.T) {
 	var late atomic.Bool
 	s := start(t, map[string]Handler{
-		"panics": func(context.Context, string, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		"panics": func(context.Context, string, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, bool) {
 			panic("x")
 		},
-		"silent": func(context.Context, string, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-			return nil
+		"silent": func(context.Context, string, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, bool) {
+			return nil, true
 		},
-		"hangs": func(ctx context.Context, _ string, _ *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		"hangs": func(ctx context.Context, _ string, _ *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, bool) {
 			<-ctx.Done()
 			time.Sleep(50 * time.Millisecond)
 			late.Store(true)
-			return &admissionv1.AdmissionResponse{}
+			return &admissionv1.AdmissionResponse{}, true
 		},
 	}, 0)
 	for name, result := range map[string]string{"panics": resultError, "silent": resultError, "hangs": resultLate} {
@@ -201,9 +225,9 @@ func TestFailuresOfHandlersAllowTheRequest(t *testing.T) {
 
 func TestWhatIsNoReviewIsRefused(t *testing.T) {
 	s := start(t, map[string]Handler{"x": func(context.Context, string,
-		*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		*admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, bool) {
 		t.Error("the handler was called")
-		return nil
+		return nil, false
 	}}, 0)
 	good := review(t, &admissionv1.AdmissionRequest{})
 	for name, c := range map[string]struct {
@@ -285,8 +309,8 @@ func (s *started) ok(t *testing.T) bool {
 	return status == http.StatusOK && answerOf(t, text).Allowed
 }
 
-func allow(context.Context, string, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-	return &admissionv1.AdmissionResponse{Allowed: true}
+func allow(context.Context, string, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, bool) {
+	return &admissionv1.AdmissionResponse{Allowed: true}, false
 }
 
 // A client that does not send what it announces, or sends nothing, loses its connection, and keeps
@@ -312,8 +336,8 @@ func TestSlowClientsEnd(t *testing.T) {
 	}
 }
 
-// The memory for bodies is bounded: more of them wait, and are refused when they have waited long
-// enough. Small requests get their part.
+// The memory for large bodies is bounded: more of them wait, and are refused when they have waited
+// long enough. Small requests do not wait for them.
 func TestManyLargeBodiesAreBounded(t *testing.T) {
 	s := start(t, map[string]Handler{"x": allow}, 0)
 	head := fmt.Sprintf("POST /%s/x HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{",
@@ -326,6 +350,9 @@ func TestManyLargeBodiesAreBounded(t *testing.T) {
 		if _, err := io.WriteString(c, head); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if !s.ok(t) {
+		t.Error("others are not served meanwhile")
 	}
 	refused := 0
 	for _, c := range held {
@@ -396,10 +423,10 @@ func TestTooManyHandlersAllowTheRequest(t *testing.T) {
 	}
 	s := &reviews{Options: Options{Log: zap.NewNop()}, metrics: m, running: make(chan struct{}, 1)}
 	s.running <- struct{}{}
-	answer, result := s.ask(t.Context(), "x", "", func(context.Context, string,
-		*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	answer, _, result := s.ask(t.Context(), "x", "", func(context.Context, string,
+		*admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, bool) {
 		t.Error("the handler was called")
-		return nil
+		return nil, false
 	}, nil)
 	if !answer.Allowed || result != resultBusy {
 		t.Errorf("%+v %s", answer, result)

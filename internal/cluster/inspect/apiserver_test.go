@@ -37,6 +37,7 @@ type apiServer struct {
 	deployments []appsv1.Deployment
 	resources   map[string][]string // by apiVersion
 	webhooks    []admissionv1.MutatingWebhookConfiguration
+	arbiters    []admissionv1.ValidatingWebhookConfiguration
 	// servers are the addresses behind the Service kubernetes.
 	servers []string
 	// forbid answers 403 to paths for which it returns true.
@@ -111,6 +112,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{{Addresses: s.servers}}})
 	case strings.HasSuffix(path, "/mutatingwebhookconfigurations"):
 		answer(w, admissionv1.MutatingWebhookConfigurationList{Items: s.webhooks})
+	case strings.HasSuffix(path, "/validatingwebhookconfigurations"):
+		answer(w, admissionv1.ValidatingWebhookConfigurationList{Items: s.arbiters})
 	case strings.HasSuffix(path, "/deployments"):
 		s.listDeployments(w, r)
 	case strings.HasSuffix(path, "/pods"):

@@ -33,8 +33,8 @@ func Detect(ctx context.Context, cfg *rest.Config, o Options) (*Info, error) {
 		return nil, err
 	}
 	for _, inspect := range []func(context.Context){
-		d.source, d.countNodes, d.controlPlane, d.node, d.pods, d.gangs, d.routing, d.identify, d.endpoint, d.lease,
-		d.ports, d.deployed, d.checkAll,
+		d.source, d.countNodes, d.controlPlane, d.node, d.pods, d.gangs, d.routing, d.arbiter, d.identify, d.endpoint,
+		d.lease, d.ports, d.deployed, d.checkAll,
 	} {
 		inspect(ctx)
 		if err := ctx.Err(); err != nil {
@@ -51,7 +51,10 @@ type detector struct {
 	leases coordinationv1.LeasesGetter
 	apps   appsv1.DeploymentsGetter
 	// admission has the webhooks.
-	admission admissionv1.MutatingWebhookConfigurationsGetter
+	admission interface {
+		admissionv1.MutatingWebhookConfigurationsGetter
+		admissionv1.ValidatingWebhookConfigurationsGetter
+	}
 	// trusted is the PEM bundle with the CAs that the caller's configuration trusts.
 	trusted []byte
 

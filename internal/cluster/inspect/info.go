@@ -36,6 +36,9 @@ type Info struct {
 	Gangs *Gangs `json:"gangs,omitempty"`
 	// Routing describes what can set the scheduler of new pods. It is nil if that is unknown.
 	Routing *Routing `json:"routing,omitempty"`
+	// Arbiter is the namespace of the registered arbiter of pmk-sched, which refuses bindings. It is
+	// empty if there is none, and if the caller may not list webhooks.
+	Arbiter string `json:"arbiter,omitempty"`
 	// Node is this machine.
 	Node Node `json:"node"`
 	// Credentials is the default scheduler's kubeconfig on this machine.

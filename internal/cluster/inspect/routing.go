@@ -82,6 +82,26 @@ func (d *detector) routing(ctx context.Context) {
 	d.info.Routing = found
 }
 
+// arbiter finds out whether an arbiter is registered.
+func (d *detector) arbiter(ctx context.Context) {
+	list, err := d.admission.ValidatingWebhookConfigurations().List(ctx,
+		metav1.ListOptions{FieldSelector: metav1.ObjectNameField + "=" + ownership.Arbiter, Limit: 1})
+	switch {
+	case apierrors.IsForbidden(err):
+		return
+	case err != nil:
+		d.warnUnread(err, "list validatingwebhookconfigurations", "whether an arbiter is registered is unknown")
+		return
+	}
+	for i := range list.Items {
+		for _, hook := range list.Items[i].Webhooks {
+			if s := hook.ClientConfig.Service; s != nil && s.Name == ownership.Admission {
+				d.info.Arbiter = s.Namespace
+			}
+		}
+	}
+}
+
 // otherRouters lists the webhooks of other products.
 func (d *detector) otherRouters(ctx context.Context) ([]Router, error) {
 	all := []Router{}

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +22,31 @@ func hook(name, service string, resources ...string) admissionv1.MutatingWebhook
 			Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{admissionv1.Create},
 				Rule: admissionv1.Rule{Resources: resources}}},
 		}},
+	}
+}
+
+func TestDetectFindsAnArbiter(t *testing.T) {
+	registered := admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: ownership.Arbiter},
+		Webhooks: []admissionv1.ValidatingWebhook{{ClientConfig: admissionv1.WebhookClientConfig{
+			Service: &admissionv1.ServiceReference{Name: ownership.Admission, Namespace: "tools"}}}}}
+	for name, tc := range map[string]struct {
+		server *apiServer
+		want   string
+	}{
+		"none":       {&apiServer{}, ""},
+		"registered": {&apiServer{arbiters: []admissionv1.ValidatingWebhookConfiguration{registered}}, "tools"},
+		"webhooks that may not be listed": {&apiServer{
+			forbid: func(path string) bool { return strings.HasSuffix(path, "webhookconfigurations") }}, ""},
+	} {
+		tc.server.gitVersion = "v1.24.3"
+		info, err := Detect(t.Context(), tc.server.start(t), Options{NodeRoot: NoNode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		warned := slices.ContainsFunc(info.Warnings, func(w string) bool { return strings.Contains(w, "arbiter") })
+		if info.Arbiter != tc.want || warned {
+			t.Errorf("%s: got %q, expected %q; %q", name, info.Arbiter, tc.want, info.Warnings)
+		}
 	}
 }
 

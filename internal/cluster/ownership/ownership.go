@@ -39,6 +39,8 @@ const (
 	Controller = "pmk-sched-controller"
 	// Admission is the value of [LabelName] on the objects of pmk-sched's webhooks.
 	Admission = "pmk-sched-admission"
+	// Arbiter is the name of the arbiter's webhook configuration.
+	Arbiter = "pmk-sched-arbiter"
 	// ComponentVerify is the value of [LabelComponent] on the namespaces that a verification creates
 	// for its pod.
 	ComponentVerify = "verify"

@@ -49,6 +49,9 @@ const (
 	RouteSuspended Code = "route-suspended"
 	// RouteUnguarded: no controller ends the route if no replica leads, so that its pods would wait.
 	RouteUnguarded Code = "route-unguarded"
+	// ArbiterUndecided: the webhook of the arbiter is registered and bindings are not checked: no
+	// replica leads, or API servers do not trust the webhook. They are allowed.
+	ArbiterUndecided Code = "arbiter-undecided"
 
 	// CertificateExpiring: a certificate expires within 30 days.
 	CertificateExpiring Code = "certificate-expiring"

@@ -13,6 +13,7 @@ const (
 	Scheduler Kind = "scheduler"
 	Extender  Kind = "extender"
 	Node      Kind = "node"
+	Webhook   Kind = "webhook"
 )
 
 // Workload is a second scheduler or an extender that was deployed. Fields that are nil or empty

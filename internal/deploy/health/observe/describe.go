@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
@@ -206,22 +207,10 @@ func (w *workload) describeLease(h *health.Workload) {
 	if w.lease == nil {
 		return
 	}
-	spec := w.lease.Spec
-	l := &health.Lease{Exists: w.lease.Name != "", Duration: defaultLease}
-	h.Lease = l
-	if spec.AcquireTime != nil {
-		l.Since = spec.AcquireTime.UTC()
-	}
-	if spec.RenewTime != nil {
-		l.Renewed = spec.RenewTime.UTC()
-	}
-	if spec.LeaseDurationSeconds != nil {
-		l.Duration = time.Duration(*spec.LeaseDurationSeconds) * time.Second
-	}
-	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" {
+	l := describeLease(w.lease)
+	if h.Lease = l; l.Holder == "" {
 		return
 	}
-	l.Holder = *spec.HolderIdentity
 	hostNetwork := slices.ContainsFunc(w.pods, func(pod corev1.Pod) bool { return pod.Spec.HostNetwork })
 	s := h.Scheduling
 	noneLeads := s != nil && s.Unknown == "" && s.Replicas == len(w.pods) && s.Leading == 0
@@ -233,6 +222,25 @@ func (w *workload) describeLease(h *health.Workload) {
 			h.Replicas[i].Leads = h.Replicas[i].Pod == pod.Name && !l.Foreign
 		}
 	}
+}
+
+// describeLease describes a lease. A lease without a name does not exist.
+func describeLease(lease *coordinationv1.Lease) *health.Lease {
+	spec := lease.Spec
+	l := &health.Lease{Exists: lease.Name != "", Duration: defaultLease}
+	if spec.AcquireTime != nil {
+		l.Since = spec.AcquireTime.UTC()
+	}
+	if spec.RenewTime != nil {
+		l.Renewed = spec.RenewTime.UTC()
+	}
+	if spec.LeaseDurationSeconds != nil {
+		l.Duration = time.Duration(*spec.LeaseDurationSeconds) * time.Second
+	}
+	if spec.HolderIdentity != nil {
+		l.Holder = *spec.HolderIdentity
+	}
+	return l
 }
 
 // describeCalls lists the extenders that the scheduler calls, and the extenders with a Service that

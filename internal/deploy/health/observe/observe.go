@@ -96,6 +96,10 @@ func Metrics(cfg *rest.Config, kube kubernetes.Interface) kubeapi.Metrics {
 // Result are the schedulers and extenders, by namespace and name.
 type Result struct {
 	Schedulers, Extenders []*health.Workload
+	// Arbiter is nil if none is registered, or if a name was given.
+	Arbiter *health.Arbiter
+	// Unknown lists the parts of the arbiter that could not be read.
+	Unknown []string
 }
 
 // Run reads the schedulers and extenders that pmk-sched, or Helm from a chart by pmk-sched,
@@ -105,5 +109,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.describe(o.Release), nil
+	result := c.describe(o.Release)
+	result.Arbiter, result.Unknown = c.arbiter, c.unknown
+	return result, nil
 }

@@ -75,6 +75,9 @@ func read(ctx context.Context, o Options) (*cluster, error) {
 			return nil, ctx.Err()
 		}
 	}
+	if o.Name == "" {
+		c.arbiter, c.unknown = readArbiter(ctx, o)
+	}
 	return c, nil
 }
 

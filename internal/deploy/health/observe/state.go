@@ -26,6 +26,9 @@ type cluster struct {
 	nodes map[string]*corev1.Node
 	// controlPlane are the control-plane nodes. It is nil if no workload depends on them.
 	controlPlane []corev1.Node
+	arbiter      *health.Arbiter
+	// unknown are the parts of the arbiter that could not be read.
+	unknown []string
 }
 
 // workload is what the API server returned about a scheduler or an extender. Fields are nil if they
