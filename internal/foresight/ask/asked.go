@@ -32,6 +32,8 @@ type asked struct {
 type askedPod struct {
 	key, namespace, name, uid string
 	fields                    object
+	// updates is the number of updates of the pod that the scheduler has seen.
+	updates int
 	// node is the scheduler's choice. Otherwise reason is its reason, and nominated the node that it
 	// makes room on.
 	node, reason, nominated string
@@ -79,7 +81,8 @@ func (p *askedPod) renew() {
 	metadata := maps.Clone(child(p.fields, "metadata"))
 	metadata["uid"] = p.uid
 	p.fields["metadata"], p.fields["kind"] = metadata, "Pod"
-	p.node, p.reason, p.nominated, p.refused, p.failed = "", "", "", false, false
+	p.node, p.reason, p.nominated, p.refused, p.failed, p.updates = "", "", "", false, false, 0
+	p.fields["status"] = object{"phase": "Pending"}
 	p.held, p.forgotten, p.release = false, false, make(chan struct{})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -43,7 +44,7 @@ func (v *view) Write(w http.ResponseWriter, r *http.Request, body []byte) {
 		return
 	}
 	if found := statusPath.FindStringSubmatch(path); found != nil && r.Method != http.MethodDelete {
-		v.status(w, found[1], found[2], body)
+		v.status(w, r.Method, found[1], found[2], body)
 		return
 	}
 	if found := evictPath.FindStringSubmatch(path); found != nil {
@@ -57,7 +58,7 @@ func (v *view) Write(w http.ResponseWriter, r *http.Request, body []byte) {
 		readonly.Respond(w, http.StatusOK, metav1.Status{Status: metav1.StatusSuccess})
 	case r.Method == http.MethodPatch && eventsPath.MatchString(path):
 		readonly.Refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the scheduler's events are not kept")
-	case r.Method == http.MethodPatch && v.answerPod(w, path):
+	case r.Method == http.MethodPatch && v.patchPod(w, path, body):
 	case r.Method == http.MethodPatch:
 		v.AnswerUnchanged(w, r)
 	case r.Method == http.MethodPut && claimPath.MatchString(path):
@@ -144,9 +145,9 @@ func usesClaim(p *askedPod, name string) bool {
 	return false
 }
 
-// status records that the scheduler has no node for a pod, or that it has forgotten its node. Other
-// changes to the status are not decisions.
-func (v *view) status(w http.ResponseWriter, namespace, name string, body []byte) {
+// status records that the scheduler has no node for a pod, or that it has forgotten its node. Of
+// other changes, it shows annotations to the scheduler.
+func (v *view) status(w http.ResponseWriter, method, namespace, name string, body []byte) {
 	changed := corev1.Pod{}
 	if err := json.Unmarshal(body, &changed); err != nil {
 		if err := readonly.DecodeObject(body, &changed); err != nil {
@@ -159,6 +160,9 @@ func (v *view) status(w http.ResponseWriter, namespace, name string, body []byte
 		v.asked.decline(p, &changed.Status)
 		if p.nominated != "" && !v.asked.ending {
 			v.showNominated(p)
+		}
+		if method == http.MethodPatch {
+			v.annotate(p, changed.Annotations)
 		}
 	}
 	v.mu.Unlock()
@@ -190,25 +194,68 @@ func (q *asked) decline(p *askedPod, status *corev1.PodStatus) {
 // showNominated shows a pod's nominated node to the scheduler, which uses it first when it tries
 // the pod again. v is locked.
 func (v *view) showNominated(p *askedPod) {
-	if w := v.watches[readonly.PodsPath]; w != nil && w.synced {
-		shown := v.stamped(readonly.PodsPath, p.fields)
-		shown["status"] = object{"phase": string(corev1.PodPending), "nominatedNodeName": p.nominated}
-		_ = w.write("MODIFIED", shown) // the watch ends, and the question is disturbed
-	}
+	p.fields = maps.Clone(p.fields)
+	p.fields["status"] = object{"phase": string(corev1.PodPending), "nominatedNodeName": p.nominated}
+	v.modify(p)
 }
 
-// answerPod answers a patch of a question's pod with the pod.
-func (v *view) answerPod(w http.ResponseWriter, path string) bool {
+// modify shows a changed pod to the scheduler, which ignores updates with the same version
+// (updatePodInSchedulingQueue in pkg/scheduler/eventhandlers.go): a version with another zero
+// before it is another one for the scheduler, and the same for the API server. v is locked.
+func (v *view) modify(p *askedPod) {
+	w := v.watches[readonly.PodsPath]
+	if w == nil || !w.synced {
+		return
+	}
+	p.updates++
+	shown := v.stamped(readonly.PodsPath, p.fields)
+	metadata := child(shown, "metadata")
+	metadata["resourceVersion"] = strings.Repeat("0", p.updates) + text(metadata, "resourceVersion")
+	_ = w.write("MODIFIED", shown) // the watch ends, and the question is disturbed
+}
+
+// annotate shows annotations of a pod that waits to the scheduler, which tries the pod again
+// because of them: plugins wake pods by annotations. v is locked.
+func (v *view) annotate(p *askedPod, annotations map[string]string) {
+	if len(annotations) == 0 || v.asked.ending || p.node != "" || p.skipped {
+		return
+	}
+	p.fields = maps.Clone(p.fields)
+	metadata := maps.Clone(child(p.fields, "metadata"))
+	all := maps.Clone(child(metadata, "annotations"))
+	if all == nil {
+		all = object{}
+	}
+	for name, value := range annotations {
+		all[name] = value
+	}
+	metadata["annotations"], p.fields["metadata"] = all, metadata
+	p.refused = false
+	v.modify(p)
+	v.asked.note()
+}
+
+// patchPod answers a patch of a question's pod with the pod, and shows its annotations to the
+// scheduler.
+func (v *view) patchPod(w http.ResponseWriter, path string, body []byte) bool {
 	found := podPath.FindStringSubmatch(path)
 	if found == nil {
 		return false
 	}
+	var changed struct {
+		Metadata struct{ Annotations map[string]string }
+	}
 	v.mu.Lock()
+	defer v.mu.Unlock()
 	p := v.asked.find(found[1], found[2], "")
-	v.mu.Unlock()
 	if p == nil {
 		return false
 	}
+	if err := json.Unmarshal(body, &changed); err != nil {
+		readonly.Refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+		return true
+	}
+	v.annotate(p, changed.Metadata.Annotations)
 	readonly.Respond(w, http.StatusOK, p.fields)
 	return true
 }

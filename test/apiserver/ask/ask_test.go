@@ -289,8 +289,8 @@ func answers(t *testing.T, release string) {
 		t.Errorf("an urgent job, again: %+v, before %+v", next, a)
 	}
 	freesThePlacesOfLostClients(t, s)
-	equalsSimulation(t, p, s, config, job("small", "500m", "200Mi", 3, "")+"---\n"+job("large", "2", "1Gi", 4, "")+
-		"---\n"+job("urgent", "5200m", "100Mi", 1, "priorityClassName: urgent"))
+	equalsSimulation(t, p, s, job("small", "500m", "200Mi", 3, "")+"---\n"+job("large", "2", "1Gi", 4, "")+
+		"---\n"+job("urgent", "5200m", "100Mi", 1, "priorityClassName: urgent"), "--config", config)
 	s.stop(t)
 	onlyReads(t, log)
 }
@@ -327,13 +327,14 @@ func freesThePlacesOfLostClients(t *testing.T, s *server) {
 	}
 }
 
-// equalsSimulation compares an answer with that of `simulate add`.
-func equalsSimulation(t *testing.T, p *controlplane.Plane, s *server, config, manifest string) {
+// equalsSimulation compares an answer with that of `simulate add` with flags of a scheduler.
+func equalsSimulation(t *testing.T, p *controlplane.Plane, s *server, manifest string, scheduler ...string) {
 	t.Helper()
 	a := s.ask(t, manifest)
 	file := run.WriteFile(t, "manifest.yaml", manifest)
-	simulated := run.Decode[report.Report](t, run.PMKSched(t, "--kubeconfig", p.Kubeconfig, "simulate", "add", "-m", file,
-		"--limit", "0", "--branch", p.Release.String(), "--config", config, "-o", "json").OK(t).Stdout)
+	args := append([]string{"--kubeconfig", p.Kubeconfig, "simulate", "add", "-m", file, "--limit", "0", "--branch",
+		p.Release.String(), "-o", "json"}, scheduler...)
+	simulated := run.Decode[report.Report](t, run.PMKSched(t, args...).OK(t).Stdout)
 	want := map[string]string{}
 	for _, placed := range simulated.Placements {
 		want[placed.Namespace+"/"+placed.Name] = placed.Node
