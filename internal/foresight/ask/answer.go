@@ -47,7 +47,11 @@ func (e *engine) answer(ctx context.Context, client string, q Question, s *scena
 		return nil, err
 	}
 	v := e.running.view
-	b, err := c.build(s, v.has)
+	templates, err := v.claimTemplates(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	b, err := c.build(s, v.has, templates)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +124,7 @@ func (i *inquiry) prepare(ctx context.Context) error {
 		}
 	}
 	i.built.others = left
-	return nil
+	return i.checkClaims()
 }
 
 // objectPath returns the path of an object in the version in which the scheduler watches it.
@@ -208,7 +212,7 @@ func (i *inquiry) trial(change variant) (t trial, err error) {
 		}
 		t.pods = append(t.pods, p)
 	}
-	t.others = slices.Concat(change.others, i.built.others)
+	t.others = slices.Concat(change.others, t.owned(i.built.others))
 	return t, nil
 }
 
@@ -225,7 +229,6 @@ func (i *inquiry) complete(pod object) {
 		spec["schedulerName"] = "default-scheduler"
 	}
 	metadata["creationTimestamp"] = time.Now().UTC().Format(time.RFC3339)
-	pod["status"] = object{"phase": "Pending"}
 	pod["apiVersion"], pod["kind"] = "v1", "Pod"
 }
 

@@ -128,6 +128,8 @@ func namespaces(s *scenario.Scenario) []string {
 type built struct {
 	pods   []scenario.Waiting
 	others []scenario.Object
+	// uses are the ResourceClaims of pods, by the key of the pod.
+	uses map[string][]string
 	// refused are the pods that the API server would not create, with the reasons.
 	refused map[string]string
 	notes   []string
@@ -135,13 +137,17 @@ type built struct {
 
 // build makes the pods of a scenario, like `simulate add`. taken reports whether the cluster has a
 // pod.
-func (c *classes) build(s *scenario.Scenario, taken func(key string) bool) (*built, error) {
-	b := &built{refused: map[string]string{}, notes: slices.Clone(s.Notes)}
+func (c *classes) build(
+	s *scenario.Scenario, taken func(key string) bool, templates scenario.ClaimTemplates,
+) (*built, error) {
+	b := &built{uses: map[string][]string{}, refused: map[string]string{}, notes: slices.Clone(s.Notes)}
 	for _, o := range s.Objects {
 		switch o.Kind.Name {
 		case "PriorityClass", "RuntimeClass", "StorageClass", "LimitRange":
 			return nil, problem.Invalidf("create it first, or use `pmk-sched simulate add`",
 				"a question cannot add a %s", o.Kind.Name)
+		case "ResourceClaimTemplate":
+			continue // no scheduler reads it
 		}
 		b.others = append(b.others, o)
 	}
@@ -150,7 +156,7 @@ func (c *classes) build(s *scenario.Scenario, taken func(key string) bool) (*bui
 	for range s.Count {
 		for i := range s.Workloads {
 			var replicas []scenario.Replica
-			replicas, next[i] = s.Workloads[i].Copy(next[i], taken, scenario.ClaimTemplates{})
+			replicas, next[i] = s.Workloads[i].Copy(next[i], taken, templates)
 			for _, replica := range replicas {
 				number++
 				if err := c.addReplica(b, &replica, number); err != nil {
@@ -161,8 +167,11 @@ func (c *classes) build(s *scenario.Scenario, taken func(key string) bool) (*bui
 	}
 	scenario.Sort(b.pods)
 	for i := range b.others {
-		if b.others[i].Kind.Name == "PersistentVolumeClaim" {
+		switch b.others[i].Kind.Name {
+		case "PersistentVolumeClaim":
 			b.others[i].Fields = c.admitClaim(b.others[i].Fields)
+		case claimKind:
+			b.others[i].Fields = completeDeviceClaim(b.others[i].Fields)
 		}
 	}
 	return b, nil
@@ -171,8 +180,7 @@ func (c *classes) build(s *scenario.Scenario, taken func(key string) bool) (*bui
 // addReplica adds a pod with its claims. number is its place.
 func (c *classes) addReplica(b *built, replica *scenario.Replica, number int) error {
 	if scenario.HasClaims(replica.Pod) {
-		return problem.Invalidf("use `pmk-sched simulate add`", "pod %s has resourceClaims, about which no question is answered",
-			replica.Key)
+		b.uses[replica.Key] = scenario.ClaimsOf(replica.Pod)
 	}
 	pod, refused, err := c.admit(replica.Pod)
 	if err != nil {

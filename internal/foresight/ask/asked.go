@@ -16,6 +16,8 @@ const decisionTime = 15 * time.Second
 type asked struct {
 	pods  []*askedPod
 	byKey map[string]*askedPod
+	// claims are the ResourceClaims of the question, by namespace and name.
+	claims map[string]object
 	// evicted are the pods that the scheduler deletes, by UID.
 	evicted map[string]*evictedPod
 	// changed has an element when something has changed since it was read last.
@@ -34,6 +36,8 @@ type askedPod struct {
 	fields                    object
 	// updates is the number of updates of the pod that the scheduler has seen.
 	updates int
+	// owns is set if objects of the question name the pod's UID as their owner.
+	owns bool
 	// node is the scheduler's choice. Otherwise reason is its reason, and nominated the node that it
 	// makes room on.
 	node, reason, nominated string
@@ -58,8 +62,8 @@ type evictedPod struct {
 }
 
 func newAsked(pods []*askedPod) *asked {
-	q := &asked{pods: pods, byKey: map[string]*askedPod{}, evicted: map[string]*evictedPod{},
-		changed: make(chan struct{}, 1)}
+	q := &asked{pods: pods, byKey: map[string]*askedPod{}, claims: map[string]object{},
+		evicted: map[string]*evictedPod{}, changed: make(chan struct{}, 1)}
 	for _, p := range pods {
 		q.byKey[p.key] = p
 	}
@@ -74,16 +78,32 @@ func newAskedPod(fields object) *askedPod {
 	return p
 }
 
-// renew gives the pod a new UID, with which the scheduler sees it as another pod.
+// renew gives the pod a new UID, with which the scheduler sees it as another pod, unless objects
+// name the UID.
 func (p *askedPod) renew() {
-	p.uid = string(uuid.NewUUID())
 	p.fields = maps.Clone(p.fields)
-	metadata := maps.Clone(child(p.fields, "metadata"))
-	metadata["uid"] = p.uid
-	p.fields["metadata"], p.fields["kind"] = metadata, "Pod"
+	if !p.owns {
+		p.uid = string(uuid.NewUUID())
+		metadata := maps.Clone(child(p.fields, "metadata"))
+		metadata["uid"] = p.uid
+		p.fields["metadata"] = metadata
+	}
+	p.fields["kind"] = "Pod"
 	p.node, p.reason, p.nominated, p.refused, p.failed, p.updates = "", "", "", false, false, 0
-	p.fields["status"] = object{"phase": "Pending"}
+	p.setStatus("")
 	p.held, p.forgotten, p.release = false, false, make(chan struct{})
+}
+
+// setStatus sets the status of a pod that waits, with the node that it is nominated for.
+func (p *askedPod) setStatus(nominated string) {
+	status := object{"phase": "Pending"}
+	if claims := child(p.fields, "status")["resourceClaimStatuses"]; claims != nil {
+		status["resourceClaimStatuses"] = claims
+	}
+	if nominated != "" {
+		status["nominatedNodeName"] = nominated
+	}
+	p.fields["status"] = status
 }
 
 // decided reports whether the scheduler has decided about the pod. It tries a pod for which it has

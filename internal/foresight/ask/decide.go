@@ -59,6 +59,12 @@ func (o *outcome) fits() bool {
 // have forgotten.
 func (v *view) try(ctx context.Context, t trial) (o *outcome, err error) {
 	q := newAsked(t.pods)
+	for _, o := range t.others {
+		if o.Kind.Name == claimKind {
+			namespace, name := scenario.NameOf(o.Fields)
+			q.claims[namespace+"/"+name] = o.Fields
+		}
+	}
 	v.mu.Lock()
 	v.asked = q
 	reads := v.reads

@@ -58,7 +58,7 @@ func (v *view) Write(w http.ResponseWriter, r *http.Request, body []byte) {
 		readonly.Respond(w, http.StatusOK, metav1.Status{Status: metav1.StatusSuccess})
 	case r.Method == http.MethodPatch && eventsPath.MatchString(path):
 		readonly.Refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the scheduler's events are not kept")
-	case r.Method == http.MethodPatch && v.patchPod(w, path, body):
+	case r.Method == http.MethodPatch && (v.patchPod(w, path, body) || v.patchClaim(w, path)):
 	case r.Method == http.MethodPatch:
 		v.AnswerUnchanged(w, r)
 	case r.Method == http.MethodPut && claimPath.MatchString(path):
@@ -195,7 +195,7 @@ func (q *asked) decline(p *askedPod, status *corev1.PodStatus) {
 // the pod again. v is locked.
 func (v *view) showNominated(p *askedPod) {
 	p.fields = maps.Clone(p.fields)
-	p.fields["status"] = object{"phase": string(corev1.PodPending), "nominatedNodeName": p.nominated}
+	p.setStatus(p.nominated)
 	v.modify(p)
 }
 

@@ -35,6 +35,20 @@ func (w *Workload) Scheduler() string {
 	return cmp.Or(name, "default-scheduler")
 }
 
+// HasClaims reports whether the pods have claims for devices.
+func (w *Workload) HasClaims() bool { return HasClaims(w.pod) }
+
+// ClaimTemplates returns the names of the ResourceClaimTemplates of the pods' claims.
+func (w *Workload) ClaimTemplates() []string {
+	var names []string
+	for _, c := range podClaims(w.pod) {
+		if c.template != "" {
+			names = append(names, c.template)
+		}
+	}
+	return names
+}
+
 // Replica is a pod to add. Claims are created before it, and Owned after it, because they refer to
 // it.
 type Replica struct {
