@@ -161,10 +161,12 @@ func TestArbiter(t *testing.T) {
 
 func arbitrates(t *testing.T, c *cluster) {
 	w, team := webhooks.Install(t, c.server), c.server.Namespace(t)
+	c.status(t, "", "API servers do not trust the webhook yet")
 	if failed := c.race(t, team); len(failed) > 0 {
 		t.Fatalf("without the arbiter's servers: %v", failed)
 	}
 	w.Trust(t)
+	c.status(t, "", "no replica has ever led")
 	first, second := w.Start(t), w.Start(t)
 	leader := w.Leader(t)
 	other := first
@@ -282,6 +284,18 @@ func arbitrates(t *testing.T, c *cluster) {
 		c.delete(t, a, b)
 	})
 	t.Run("pods are routed", func(t *testing.T) { c.register(t, w) })
+	t.Run("hostile requests delay no decision", func(t *testing.T) { c.flood(t, leader, team) })
+	t.Run("the connections of the API server move to the leader", func(t *testing.T) {
+		run.Eventually(t, "no review is passed on", func(context.Context) (bool, string) {
+			before := other.Metric(t, forwarded)
+			for range 5 {
+				c.race(t, team)
+			}
+			passed := other.Metric(t, forwarded) - before
+			return passed == 0, fmt.Sprintf("%.0f of 10 are", passed)
+		})
+	})
+	t.Run("status says who decides", func(t *testing.T) { c.status(t, leader.Name, "") })
 	t.Run("a leader that stops hands over", func(t *testing.T) {
 		leader.Signal(t, syscall.SIGTERM)
 		began := time.Now()

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -127,6 +128,7 @@ func (w *Installed) Start(t testing.TB) *Replica {
 		"--kubeconfig", kubeconfig, "--namespace", w.namespace, "--node-root=none", "--log-level=info", "--listen",
 		r.Address, "--metrics-address", r.status, "--pod", r.Name, "--pod-ip",
 		w.address, "--drain=100ms", "--admission=route,arbiter")
+	r.cmd.Env = append(os.Environ(), "GOMEMLIMIT=400MiB") // as in the Deployment
 	r.cmd.Stdout, r.cmd.Stderr = r.Output, r.Output
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
