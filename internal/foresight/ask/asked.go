@@ -34,7 +34,7 @@ type asked struct {
 type askedPod struct {
 	key, namespace, name, uid string
 	fields                    object
-	// updates is the number of updates of the pod that the scheduler has seen.
+	// updates is the number of updates because of which the scheduler tries the pod again.
 	updates int
 	// owns is set if objects of the question name the pod's UID as their owner.
 	owns bool

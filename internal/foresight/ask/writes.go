@@ -192,22 +192,22 @@ func (q *asked) decline(p *askedPod, status *corev1.PodStatus) {
 }
 
 // showNominated shows a pod's nominated node to the scheduler, which uses it first when it tries
-// the pod again. v is locked.
+// the pod again. It is no reason to try it: the evicted pods may not be gone yet. v is locked.
 func (v *view) showNominated(p *askedPod) {
 	p.fields = maps.Clone(p.fields)
 	p.setStatus(p.nominated)
 	v.modify(p)
 }
 
-// modify shows a changed pod to the scheduler, which ignores updates with the same version
-// (updatePodInSchedulingQueue in pkg/scheduler/eventhandlers.go): a version with another zero
-// before it is another one for the scheduler, and the same for the API server. v is locked.
+// modify shows a changed pod to the scheduler, which tries it again only if the version is another
+// one than before (updatePodInSchedulingQueue in pkg/scheduler/eventhandlers.go): a version with
+// another zero before it is another one for the scheduler, and the same for the API server. v is
+// locked.
 func (v *view) modify(p *askedPod) {
 	w := v.watches[readonly.PodsPath]
 	if w == nil || !w.synced {
 		return
 	}
-	p.updates++
 	shown := v.stamped(readonly.PodsPath, p.fields)
 	metadata := child(shown, "metadata")
 	metadata["resourceVersion"] = strings.Repeat("0", p.updates) + text(metadata, "resourceVersion")
@@ -231,6 +231,7 @@ func (v *view) annotate(p *askedPod, annotations map[string]string) {
 	}
 	metadata["annotations"], p.fields["metadata"] = all, metadata
 	p.refused = false
+	p.updates++
 	v.modify(p)
 	v.asked.note()
 }

@@ -19,7 +19,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/admission"
@@ -177,6 +180,37 @@ func (w *Installed) publish(t testing.TB) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	w.publishSlices(t)
+}
+
+// publishSlices writes the EndpointSlices of the Service, which newer API servers read instead. One
+// has the ports of all of its addresses, so that each replica has its own.
+func (w *Installed) publishSlices(t testing.TB) {
+	t.Helper()
+	slices := w.kube.DiscoveryV1().EndpointSlices(w.namespace)
+	service := map[string]string{discoveryv1.LabelServiceName: admission.Name}
+	err := slices.DeleteCollection(t.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: labels.SelectorFromSet(service).String()})
+	if apierrors.IsNotFound(err) { // 1.20
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, tcp, ready := "https", corev1.ProtocolTCP, true
+	for _, r := range w.replicas {
+		port := int32(r.port)
+		_, err := slices.Create(t.Context(), &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{GenerateName: admission.Name + "-", Namespace: w.namespace, Labels: service},
+			AddressType: discoveryv1.AddressTypeIPv4,
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{w.address},
+				Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
+			Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port, Protocol: &tcp}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
