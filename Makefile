@@ -119,7 +119,7 @@ test-race: deps build ## the unit tests and the extender's tests with the race d
 
 .PHONY: test-faults
 test-faults: deps build ## kills at every step, failures of nodes and schedulers, every kind of credentials, a hostile cluster (root)
-	hack/with-labs.sh go test -p 2 -count=1 -timeout 120m -parallel 4 -tags faults -run '^TestFault|^TestEveryKindOfCredentials' $(or $(PACKAGES),./test/lab/... ./test/apiserver/hostile)
+	hack/with-labs.sh go test -p 2 -count=1 -timeout 120m -parallel 4 -tags faults -run '^TestFault|^TestEveryKindOfCredentials' $(or $(PACKAGES),./test/lab/... ./test/apiserver/hostile ./test/apiserver/rollout)
 
 .PHONY: test-releases
 test-releases: deps build bin/cosign bin/krew bin/nfpm bin/helm bin/source-controller bin/helm-controller bin/argocd ## binaries, plugins and extenders of other releases; signed images; Flux and Argo CD with the chart of several releases; the files of a release of pmk-sched (root)

@@ -7,7 +7,9 @@ package arbiter
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +36,10 @@ type side struct {
 	name, namespace string
 	// median and tail are the times of a binding, processor the time that both replicas took for one,
 	// with the events of its pod.
-	median, tail, processor, rates samples.Set
+	median, tail, processor samples.Set
+	// rates are the pods that a scheduler binds in a second. server and replicas are the time of the
+	// API server and of both replicas for one of them, connections the new ones to the replicas.
+	rates, server, replicas, connections samples.Set
 }
 
 // BenchmarkArbiter takes ROUNDS (5) samples of each side.
@@ -58,13 +63,14 @@ func BenchmarkArbiter(b *testing.B) {
 		for round := range samples.Rounds(b, 5) {
 			for _, s := range samples.Turn([]*side{without, with}, round) {
 				x.bindings(b, s)
-				s.rates = append(s.rates, x.rate(b, s.namespace))
+				x.rate(b, s)
 			}
 		}
 	}
 	for _, s := range []*side{without, with} {
-		b.Logf("%s: binding %.2f ms, p99 %.2f ms, %.0f µs of the replicas; %.0f pods/s", s.name, s.median, s.tail,
-			s.processor, s.rates)
+		b.Logf("%s: binding %.2f ms, p99 %.2f ms, %.0f µs of the replicas; %.0f pods/s, %.0f µs of the API server, "+
+			"%.0f µs of the replicas, %.2f connections for each", s.name, s.median, s.tail, s.processor, s.rates, s.server,
+			s.replicas, s.connections)
 		s.median.ReportMedian(b, s.name, "ms")
 		s.tail.ReportMedian(b, s.name+"-p99", "ms")
 		s.rates.ReportMedian(b, s.name, "pods/s")
@@ -85,6 +91,11 @@ func BenchmarkArbiter(b *testing.B) {
 		AtMost(b, "milliseconds more", more, 3)
 	b.ReportMetric(with.processor.Median(), "replicas-µs/binding")
 	b.ReportMetric(with.rates.Median()/without.rates.Median(), "pods/s-of-without")
+	with.connections.ReportMedian(b, "connections", "per-pod")
+	for _, s := range []*side{without, with} {
+		s.server.ReportMedian(b, s.name+"-server", "µs/pod")
+		s.replicas.ReportMedian(b, s.name+"-replicas", "µs/pod")
+	}
 	for _, r := range replicas {
 		role := "follower"
 		if r == leader {
@@ -148,19 +159,46 @@ func (x *bench) bindings(b *testing.B, s *side) {
 	s.processor = append(s.processor, float64((x.processor(b)-used).Microseconds())/float64(len(all)))
 }
 
-// rate returns the pods that a scheduler binds in a second.
-func (x *bench) rate(b *testing.B, namespace string) float64 {
+// rate notes the pods that a scheduler binds in a second. It is the user that API servers know as
+// the default scheduler: for it they handle a limited number of requests at the same time.
+func (x *bench) rate(b *testing.B, s *side) {
 	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
 	defer cancel()
-	x.create(ctx, b, namespace, "bench")
-	defer controlplane.DeletePods(b.Context(), b, x.Kube, namespace)
-	events := controlplane.WatchBound(ctx, b, x.Kube, namespace)
-	process := x.NewScheduler(b, controlplane.Scheduler{Name: "bench"})
+	x.create(ctx, b, s.namespace, "bench")
+	defer controlplane.DeletePods(b.Context(), b, x.Kube, s.namespace)
+	events := controlplane.WatchBound(ctx, b, x.Kube, s.namespace)
+	process := x.NewScheduler(b, controlplane.Scheduler{Name: "bench", User: "system:kube-scheduler"})
+	server, replicas, connections := x.server(b), x.processor(b), x.connections(b)
 	process.Start()
 	defer process.Kill()
 	rate, bound := controlplane.BindingRate(events, pods)
 	if bound < pods {
-		b.Fatalf("bound only %d of %d pods in %s", bound, pods, namespace)
+		b.Fatalf("bound only %d of %d pods in %s", bound, pods, s.namespace)
 	}
-	return rate
+	s.rates = append(s.rates, rate)
+	s.server = append(s.server, float64((x.server(b)-server).Microseconds())/pods)
+	s.replicas = append(s.replicas, float64((x.processor(b)-replicas).Microseconds())/pods)
+	s.connections = append(s.connections, (x.connections(b)-connections)/pods)
+}
+
+// server returns the processor's time that the API server has taken.
+func (x *bench) server(b *testing.B) time.Duration {
+	text, err := x.Kube.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\nprocess_cpu_seconds_total ")
+	var seconds float64
+	if _, err := fmt.Sscan(rest, &seconds); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// connections returns how many connections to the replicas were opened.
+func (x *bench) connections(b *testing.B) (sum float64) {
+	for _, r := range x.replicas {
+		sum += r.Metric(b, "pmk_sched_admission_connections_total")
+	}
+	return sum
 }
