@@ -209,13 +209,9 @@ func TestFailuresOfHandlersAllowTheRequest(t *testing.T) {
 		},
 	}, 0)
 	for name, result := range map[string]string{"panics": resultError, "silent": resultError, "hangs": resultLate} {
-		began := time.Now()
 		status, text := s.post(t, "/"+token+"/"+name, review(t, &admissionv1.AdmissionRequest{UID: "u"}))
 		if a := answerOf(t, text); status != http.StatusOK || !a.Allowed || a.UID != "u" || s.results(t, name, result) != 1 {
 			t.Errorf("%s: %d %s", name, status, text)
-		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("%s took %s", name, took)
 		}
 	}
 	for !late.Load() {
