@@ -164,9 +164,11 @@ func (i *inquiry) try(ctx context.Context, change variant) (*outcome, error) {
 			return nil, err
 		}
 		o, err := i.v.try(ctx, t)
-		if err == nil && !o.fits() {
+		if err == nil && !o.fits() || ctx.Err() != nil && !errors.Is(err, errDirty) {
 			// It may still try one of the pods.
-			err = i.v.rehearse(context.WithoutCancel(ctx))
+			if busy := i.v.rehearse(context.WithoutCancel(ctx)); busy != nil {
+				err = errors.Join(errDirty, busy)
+			}
 		}
 		switch {
 		case errors.Is(err, errDirty), err != nil && ctx.Err() == nil:

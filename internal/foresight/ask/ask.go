@@ -18,7 +18,7 @@ import (
 
 // MostPods limits the pods of a question, and MostManifests its manifests.
 const (
-	MostPods      = 5000
+	MostPods      = 2000
 	MostManifests = 200
 )
 
