@@ -102,8 +102,8 @@ func askedSchedulers(c *cli.Context, u *ui) ([]ask.Subject, error) {
 		} else if subject.Scheduler, err = deployedScheduler(c, u, sp); err != nil {
 			subject.Name, subject.Absent = name.Name, err
 		}
-		if c.Context.Err() != nil {
-			return nil, c.Context.Err()
+		if err := c.Err(); err != nil {
+			return nil, err
 		}
 		all = append(all, subject)
 	}

@@ -22,23 +22,23 @@ func (a *Arbiter) Findings(now time.Time) []Finding {
 	const logs = "see the pods of Deployment pmk-sched-admission and their logs"
 	switch l := a.Lease; {
 	case !a.Trusted:
-		return []Finding{a.finding(ArbiterUndecided,
+		return []Finding{a.undecided(
 			"see the logs of Deployment pmk-sched-controller, which writes the certificate authority",
 			"bindings are not checked: API servers do not trust the webhook yet")}
 	case l == nil:
 		return nil
 	case !l.Exists:
-		return []Finding{a.finding(ArbiterUndecided, logs, "bindings are not checked: no replica has ever led")}
+		return []Finding{a.undecided(logs, "bindings are not checked: no replica has ever led")}
 	case l.Holder == "":
-		return []Finding{a.finding(ArbiterUndecided, logs, "bindings are not checked: no replica leads")}
+		return []Finding{a.undecided(logs, "bindings are not checked: no replica leads")}
 	case now.Sub(l.Renewed) > l.Duration+clockSkew:
-		return []Finding{a.finding(ArbiterUndecided, logs,
+		return []Finding{a.undecided(logs,
 			"bindings are not checked: %s last renewed the lease at %s", l.Holder, stamp(l.Renewed))}
 	}
 	return nil
 }
 
-func (a *Arbiter) finding(code Code, hint, format string, args ...any) Finding {
-	return Finding{Code: code, Kind: Webhook, Name: a.Name, Namespace: a.Namespace, Text: fmt.Sprintf(format, args...),
+func (a *Arbiter) undecided(hint, format string, args ...any) Finding {
+	return Finding{Code: ArbiterUndecided, Kind: Webhook, Name: a.Name, Namespace: a.Namespace, Text: fmt.Sprintf(format, args...),
 		Hint: hint}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/readonly"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
 // claimKind is the kind of a claim for devices, and claims its resource.
@@ -104,14 +105,23 @@ func completeRequest(request object) {
 	}
 }
 
-// checkClaims returns an error if a pod has a claim that is not part of the question: the scheduler
-// would not forget that it got devices.
+// checkClaims returns an error if a pod has a claim that is not part of the question, because the
+// scheduler would not forget that it got devices, or if a claim has another version than those that
+// the scheduler reads, whose fields differ.
 func (i *inquiry) checkClaims() error {
+	i.v.mu.Lock()
+	path, _ := i.v.pathOf(claims)
+	i.v.mu.Unlock()
 	own := map[string]bool{}
 	for _, o := range i.built.others {
-		if o.Kind.Name == claimKind {
-			namespace, name := scenario.NameOf(o.Fields)
-			own[namespace+"/"+name] = true
+		if o.Kind.Name != claimKind {
+			continue
+		}
+		namespace, name := scenario.NameOf(o.Fields)
+		own[namespace+"/"+name] = true
+		if given, read := snapshot.APIVersion(o.Kind.Group, o.Version), apiVersionOf(path); given != read {
+			return problem.Invalidf("write it in "+read, "ResourceClaim %s/%s has the version %s: the scheduler reads %s", namespace,
+				name, given, read)
 		}
 	}
 	for _, pod := range slices.Sorted(maps.Keys(i.built.uses)) {

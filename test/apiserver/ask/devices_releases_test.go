@@ -4,6 +4,7 @@ package ask
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/ask"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // devices gives each of the first four nodes two devices.
@@ -69,6 +71,9 @@ func TestPodsGetFreeDevices(t *testing.T) {
 					t.Errorf("round %d: ten of eight devices: %+v", round, a)
 				}
 			}
+			old := run.WriteFile(t, "old.yaml",
+				strings.Replace(withDevices("old", 1), "resource.k8s.io/v1", "resource.k8s.io/v1beta1", 1))
+			run.PMKSched(t, "ask", "-m", old, "--address", "unix:"+s.socket).Fails(t, 2, "the scheduler reads resource.k8s.io/v1")
 			equalsSimulation(t, p, s, withDevices("both", 5)+"---\n"+job("small", "500m", "200Mi", 3, ""), "--config", config)
 			s.stop(t)
 			onlyReads(t, log)
