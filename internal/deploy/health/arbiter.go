@@ -39,6 +39,6 @@ func (a *Arbiter) Findings(now time.Time) []Finding {
 }
 
 func (a *Arbiter) undecided(hint, format string, args ...any) Finding {
-	return Finding{Code: ArbiterUndecided, Kind: Webhook, Name: a.Name, Namespace: a.Namespace, Text: fmt.Sprintf(format, args...),
-		Hint: hint}
+	return Finding{Code: ArbiterUndecided, Kind: Webhook, Name: a.Name, Namespace: a.Namespace,
+		Text: fmt.Sprintf(format, args...), Hint: hint}
 }
