@@ -54,6 +54,7 @@ func commands() map[string]command {
 		"render chart":         {lines: []string{rendered + " --to-dir DIR"}},
 		"render monitoring":    {lines: []string{rendered}},
 		"render autoscaler":    {lines: []string{rendered + " --for karpenter"}},
+		"render ask":           {lines: []string{rendered + " --server-image localhost/p:v1"}},
 		"diff":                 {lines: []string{rendered, "--name NAME --revision 1", "--name NAME --revision 2"}},
 		"deploy":               {lines: []string{rendered + " --dry-run", "--name NAME --image localhost/s:v2" + second}, changes: true},
 		"rollout":              {lines: []string{"--name NAME -f HOME/NAME.yaml --dry-run"}},
