@@ -16,7 +16,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/controller"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -73,11 +72,7 @@ func controllerRenderCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			text, err := manifest.YAML(objects, manifest.RenderOptions{})
-			if err != nil {
-				return err
-			}
-			return u.objects(c.String("output"), c.String("to-file"), text)
+			return u.rendered(c, objects)
 		},
 	}
 }

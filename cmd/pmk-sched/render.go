@@ -8,7 +8,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/ask"
 )
 
@@ -164,11 +163,7 @@ func renderAskCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			text, err := manifest.YAML(objects, manifest.RenderOptions{})
-			if err != nil {
-				return err
-			}
-			return u.objects(c.String("output"), c.String("to-file"), text)
+			return u.rendered(c, objects)
 		},
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"os"
 
 	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
 // readPlan plans the scheduler that the flags describe.
@@ -17,6 +19,15 @@ func readPlan(c *cli.Context, u *ui) (*deploy.Plan, error) {
 		return nil, err
 	}
 	return lifecycle.Plan(c.Context, u.Session, sp, c.Bool("offline"))
+}
+
+// rendered writes objects as --output and --to-file say.
+func (u *ui) rendered(c *cli.Context, objects []*unstructured.Unstructured) error {
+	text, err := manifest.YAML(objects, manifest.RenderOptions{})
+	if err != nil {
+		return err
+	}
+	return u.objects(c.String("output"), c.String("to-file"), text)
 }
 
 func offlineFlag() cli.Flag {
