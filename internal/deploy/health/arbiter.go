@@ -1,9 +1,6 @@
 package health
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Arbiter is the state of a registered arbiter, which refuses bindings for which a node has no room
 // left.
@@ -20,25 +17,21 @@ type Arbiter struct {
 // Findings returns why bindings are not checked at a time, if it is known.
 func (a *Arbiter) Findings(now time.Time) []Finding {
 	const logs = "see the pods of Deployment pmk-sched-admission and their logs"
+	webhook := subject{Webhook, a.Name, a.Namespace}
 	switch l := a.Lease; {
 	case !a.Trusted:
-		return []Finding{a.undecided(
+		return []Finding{webhook.finding(ArbiterUndecided,
 			"see the logs of Deployment pmk-sched-controller, which writes the certificate authority",
 			"bindings are not checked: API servers do not trust the webhook yet")}
 	case l == nil:
 		return nil
 	case !l.Exists:
-		return []Finding{a.undecided(logs, "bindings are not checked: no replica has ever led")}
+		return []Finding{webhook.finding(ArbiterUndecided, logs, "bindings are not checked: no replica has ever led")}
 	case l.Holder == "":
-		return []Finding{a.undecided(logs, "bindings are not checked: no replica leads")}
+		return []Finding{webhook.finding(ArbiterUndecided, logs, "bindings are not checked: no replica leads")}
 	case now.Sub(l.Renewed) > l.Duration+clockSkew:
-		return []Finding{a.undecided(logs,
+		return []Finding{webhook.finding(ArbiterUndecided, logs,
 			"bindings are not checked: %s last renewed the lease at %s", l.Holder, stamp(l.Renewed))}
 	}
 	return nil
-}
-
-func (a *Arbiter) undecided(hint, format string, args ...any) Finding {
-	return Finding{Code: ArbiterUndecided, Kind: Webhook, Name: a.Name, Namespace: a.Namespace,
-		Text: fmt.Sprintf(format, args...), Hint: hint}
 }

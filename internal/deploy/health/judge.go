@@ -32,8 +32,18 @@ func (w *Workload) Findings(now time.Time) []Finding {
 }
 
 func (w *Workload) finding(code Code, hint, format string, args ...any) Finding {
-	return Finding{Code: code, Kind: w.Kind, Name: w.Name, Namespace: w.Namespace, Text: fmt.Sprintf(format, args...),
-		Hint: hint}
+	return subject{w.Kind, w.Name, w.Namespace}.finding(code, hint, format, args...)
+}
+
+// subject is the object of findings.
+type subject struct {
+	kind            Kind
+	name, namespace string
+}
+
+func (s subject) finding(code Code, hint, format string, args ...any) Finding {
+	return Finding{Code: code, Kind: s.kind, Name: s.name, Namespace: s.namespace,
+		Text: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // changed compares the workload with its deployed revision.
