@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -31,12 +32,21 @@ type Schedulers struct {
 	engines []*engine
 	// absent has the schedulers that could not be started, with the reasons.
 	absent map[string]error
+	// cluster is only read, about routes.
+	cluster dynamic.Interface
 }
 
 // Start starts schedulers, one after the other. Of several, those that cannot be started are left
 // out with a warning. The cluster is only read.
 func Start(ctx context.Context, s *session.Session, subjects []Subject) (*Schedulers, error) {
+	cfg, err := s.Connect()
+	if err != nil {
+		return nil, err
+	}
 	all := &Schedulers{absent: map[string]error{}}
+	if all.cluster, err = dynamic.NewForConfig(cfg); err != nil {
+		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
+	}
 	for _, subject := range subjects {
 		err := subject.Absent
 		if err == nil {
@@ -87,6 +97,11 @@ func (s *Schedulers) Ask(ctx context.Context, client string, q Question) (*Answe
 	if err != nil {
 		return nil, err
 	}
+	if q.Scheduler == "" && s.several() {
+		if err := applyRoutes(ctx, s.cluster, &asked); err != nil {
+			return nil, err
+		}
+	}
 	e, err := s.choose(q, &asked)
 	if err != nil {
 		return nil, err
@@ -94,12 +109,15 @@ func (s *Schedulers) Ask(ctx context.Context, client string, q Question) (*Answe
 	return e.answer(ctx, client, q, &asked)
 }
 
+// several reports whether there are several schedulers, so that pods name one.
+func (s *Schedulers) several() bool { return len(s.engines)+len(s.absent) > 1 }
+
 // choose returns the scheduler for a question. The only one that runs gets all pods, as in
 // `simulate add`; of several, the pods name one.
 func (s *Schedulers) choose(q Question, asked *scenario.Scenario) (*engine, error) {
 	names := []string{q.Scheduler}
 	if q.Scheduler == "" {
-		if len(s.engines)+len(s.absent) == 1 {
+		if !s.several() {
 			return s.engines[0], nil
 		}
 		names = schedulerNames(asked)

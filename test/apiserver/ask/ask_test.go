@@ -288,6 +288,7 @@ func answers(t *testing.T, release string) {
 		next.Evicted[0] != a.Evicted[0] {
 		t.Errorf("an urgent job, again: %+v, before %+v", next, a)
 	}
+	answersAgents(t, p, s)
 	freesThePlacesOfLostClients(t, s)
 	equalsSimulation(t, p, s, job("small", "500m", "200Mi", 3, "")+"---\n"+job("large", "2", "1Gi", 4, "")+
 		"---\n"+job("urgent", "5200m", "100Mi", 1, "priorityClassName: urgent"), "--config", config)

@@ -15,10 +15,14 @@ import (
 	"testing"
 	"time"
 
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/route"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/ask"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
@@ -108,15 +112,41 @@ spec:
 		_, err := (&ask.Client{Address: socket}).Status(ctx)
 		return err == nil, fmt.Sprint(err, output.String())
 	})
-	for _, scheduler := range []string{corev1.DefaultSchedulerName, name} {
-		question := run.WriteFile(t, "job.yaml",
-			fmt.Sprintf(pods, "schedulerName: "+scheduler+"\n      tolerations: [{operator: Exists}]"))
+	asked := func(field, scheduler string) {
+		t.Helper()
+		question := run.WriteFile(t, "job.yaml", fmt.Sprintf(pods, field+"tolerations: [{operator: Exists}]"))
 		answer := run.Decode[ask.Answer](t,
 			n.PMKSched(t, "ask", "-m", question, "-o", "json", "--address", socket).OK(t).Stdout)
 		if answer.Scheduler != scheduler || answer.Fits != ask.Yes {
 			t.Errorf("the answer of %s: %+v", scheduler, answer)
 		}
 	}
+	asked("schedulerName: "+corev1.DefaultSchedulerName+"\n      ", corev1.DefaultSchedulerName)
+	asked("schedulerName: "+name+"\n      ", name)
+	asked("", corev1.DefaultSchedulerName)
+	register(t, n, name)
+	asked("", name)
+}
+
+// register registers a route to a scheduler, as `deploy` does. No webhook answers.
+func register(t *testing.T, n *labs.Node, scheduler string) {
+	t.Helper()
+	objects, err := route.Objects(route.Registration{WebhookNamespace: "nowhere",
+		Labels: map[string]string{ownership.LabelManagedBy: ownership.Manager},
+		Rule: route.Rule{Scheduler: scheduler, Namespace: namespace,
+			Route: v1alpha1.Route{Namespaces: []string{metav1.NamespaceDefault}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook, ok := objects[0].(*registrationv1.MutatingWebhookConfiguration)
+	if !ok {
+		t.Fatalf("the route is registered by a %T", objects[0])
+	}
+	hooks := n.Kube.AdmissionregistrationV1().MutatingWebhookConfigurations()
+	if _, err := hooks.Create(t.Context(), hook, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Kubectl(t, "delete", "mutatingwebhookconfiguration", hook.Name) })
 }
 
 // secrets creates the certificate for an address and the token of a server, and returns a file with

@@ -35,6 +35,12 @@ func (w *Workload) Scheduler() string {
 	return cmp.Or(name, "default-scheduler")
 }
 
+// SetScheduler sets the name of the scheduler of the pods.
+func (w *Workload) SetScheduler(name string) { part(w.pod, "spec")["schedulerName"] = name }
+
+// Template returns a pod of the workload, without a name.
+func (w *Workload) Template() map[string]any { return runtime.DeepCopyJSON(w.pod) }
+
 // HasClaims reports whether the pods have claims for devices.
 func (w *Workload) HasClaims() bool { return HasClaims(w.pod) }
 
