@@ -51,10 +51,8 @@ func BenchmarkRoute(b *testing.B) {
 				Scheduler: scheduler, Namespace: "kube-system", Route: v1alpha1.Route{Namespaces: []string{with.namespace}}}})
 			awaitRoute(b, p, with.namespace)
 			for b.Loop() {
-				for round := range samples.Rounds(b, 5) {
-					for _, s := range samples.Turn([]*side{without, with}, round) {
-						s.create(b, p)
-					}
+				for range samples.Rounds(b, 5) {
+					create(b, p, without, with)
 				}
 			}
 			for _, s := range []*side{without, with} {
@@ -95,23 +93,28 @@ func awaitRoute(b *testing.B, p *controlplane.Plane, namespace string) {
 	}
 }
 
-// create creates the pods one after the other, and checks that all of the side are routed or none.
-func (s *side) create(b *testing.B, p *controlplane.Plane) {
+// create creates the pods of all sides one after the other, those of the sides in turn, so that a
+// pause of the machine meets them all. It checks that all pods of a side are routed or none.
+func create(b *testing.B, p *controlplane.Plane, sides ...*side) {
 	b.Helper()
-	defer controlplane.DeletePods(b.Context(), b, p.Kube, s.namespace)
-	want := map[string]string{"without": corev1.DefaultSchedulerName, "with": scheduler}[s.name]
-	took := make([]float64, pods)
+	want := map[string]string{"without": corev1.DefaultSchedulerName, "with": scheduler}
+	took := map[*side][]float64{}
 	for i := range pods {
-		began := time.Now()
-		made, err := p.Kube.CoreV1().Pods(s.namespace).Create(b.Context(), pod(s.namespace, i), metav1.CreateOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		took[i] = time.Since(began).Seconds() * 1000
-		if made.Spec.SchedulerName != want {
-			b.Fatalf("%s %s has scheduler %s, want %s", s.name, made.Name, made.Spec.SchedulerName, want)
+		for _, s := range samples.Turn(sides, i) {
+			began := time.Now()
+			made, err := p.Kube.CoreV1().Pods(s.namespace).Create(b.Context(), pod(s.namespace, i), metav1.CreateOptions{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			took[s] = append(took[s], time.Since(began).Seconds()*1000)
+			if made.Spec.SchedulerName != want[s.name] {
+				b.Fatalf("%s %s has scheduler %s, want %s", s.name, made.Name, made.Spec.SchedulerName, want[s.name])
+			}
 		}
 	}
-	slices.Sort(took)
-	s.median, s.tail = append(s.median, took[pods/2]), append(s.tail, took[pods*99/100])
+	for _, s := range sides {
+		slices.Sort(took[s])
+		s.median, s.tail = append(s.median, took[s][pods/2]), append(s.tail, took[s][pods*99/100])
+		controlplane.DeletePods(b.Context(), b, p.Kube, s.namespace)
+	}
 }
