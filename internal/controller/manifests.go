@@ -18,6 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
@@ -76,7 +77,6 @@ func Objects(o ManifestOptions) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []*unstructured.Unstructured{definition}
 	meta := func(namespace string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: Name, Namespace: namespace, Labels: selector()}
 	}
@@ -99,18 +99,11 @@ func Objects(o ManifestOptions) ([]*unstructured.Unstructured, error) {
 	if len(o.Admission) > 0 {
 		objects = append(objects, admissionObjects(o)...)
 	}
-	for _, object := range objects {
-		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
-			return nil, fmt.Errorf("render the controller: %w", err)
-		}
-		u := &unstructured.Unstructured{Object: fields}
-		unstructured.RemoveNestedField(u.Object, "status")
-		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-		unstructured.RemoveNestedField(u.Object, "spec", "template", "metadata", "creationTimestamp")
-		all = append(all, u)
+	rendered, err := kubeapi.Unstructured(objects...)
+	if err != nil {
+		return nil, fmt.Errorf("render the controller: %w", err)
 	}
-	return all, nil
+	return append([]*unstructured.Unstructured{definition}, rendered...), nil
 }
 
 // namespaceObject returns the default namespace. The pods of the controller, schedulers with a

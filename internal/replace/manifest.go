@@ -9,10 +9,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
@@ -156,7 +156,7 @@ func (p *planner) objects(rendered *profiles.Rendered) ([]*unstructured.Unstruct
 		return objects, err
 	}
 	o := p.permissions(rules)
-	role, err := unstructuredOf(rbac.PluginRole(o), rbac.PluginRoleBinding(o))
+	role, err := kubeapi.Unstructured(rbac.PluginRole(o), rbac.PluginRoleBinding(o))
 	p.notef("ClusterRole %s-plugins, bound to %s: what the plugins need", corev1.DefaultSchedulerName, schedulerUser)
 	return append(objects, role...), err
 }
@@ -168,16 +168,4 @@ func (p *planner) permissions(rules []rbacv1.PolicyRule) rbac.Options {
 		Subject: rbac.User(cmp.Or(p.info.Credentials.User, schedulerUser)),
 		Labels:  ownership.Labels(corev1.DefaultSchedulerName), PluginRules: rules,
 	}
-}
-
-func unstructuredOf(objects ...runtime.Object) ([]*unstructured.Unstructured, error) {
-	var all []*unstructured.Unstructured
-	for _, object := range objects {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
-			return nil, fmt.Errorf("convert %T: %w", object, err)
-		}
-		all = append(all, &unstructured.Unstructured{Object: content})
-	}
-	return all, nil
 }

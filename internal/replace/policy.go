@@ -89,7 +89,7 @@ func (p *planner) policyObjects(rendered *profiles.Rendered) ([]*unstructured.Un
 	o := p.permissions(nil)
 	o.PolicyConfigMap = policy.Name
 	p.notef("ConfigMap %s/%s has the Policy; %s can read it", metav1.NamespaceSystem, policy.Name, o.Subject.Name)
-	return unstructuredOf(policy, rbac.PolicyRole(o), rbac.PolicyRoleBinding(o))
+	return kubeapi.Unstructured(policy, rbac.PolicyRole(o), rbac.PolicyRoleBinding(o))
 }
 
 // stalePolicies returns the objects of policyObjects, from this and earlier replacements.

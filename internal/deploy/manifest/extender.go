@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/rbac"
@@ -122,11 +123,9 @@ func ExtenderObjects(e Extender) ([]*unstructured.Unstructured, error) {
 		typed = append(typed, budget(e.Release, e.meta(e.Name), e.selectorLabels()))
 	}
 	typed = append(typed, e.deployment(configuration.Name, tls.Name))
-	objects := make([]*unstructured.Unstructured, len(typed))
-	for i, object := range typed {
-		if objects[i], err = plain(object); err != nil {
-			return nil, fmt.Errorf("build objects of extender %s: %w", e.Name, err)
-		}
+	objects, err := kubeapi.Unstructured(typed...)
+	if err != nil {
+		return nil, fmt.Errorf("build objects of extender %s: %w", e.Name, err)
 	}
 	return objects, nil
 }

@@ -21,9 +21,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/route"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -147,11 +147,9 @@ func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
 		typed = append(typed, routing...)
 	}
 
-	objects := make([]*unstructured.Unstructured, len(typed))
-	for i, object := range typed {
-		if objects[i], err = plain(object); err != nil {
-			return nil, fmt.Errorf("build objects of scheduler %s: %w", s.Name, err)
-		}
+	objects, err := kubeapi.Unstructured(typed...)
+	if err != nil {
+		return nil, fmt.Errorf("build objects of scheduler %s: %w", s.Name, err)
 	}
 	return TolerateShortage(objects, s.Shortage)
 }
@@ -274,33 +272,4 @@ func hashed(name string, contents map[string][]byte) string {
 		sum.Write(contents[key])
 	}
 	return name + "-" + hex.EncodeToString(sum.Sum(nil))[:10]
-}
-
-// plain converts a typed object to unstructured data without the fields that clients do not send:
-// status and null values.
-func plain(object runtime.Object) (*unstructured.Unstructured, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, fmt.Errorf("convert %T: %w", object, err)
-	}
-	delete(content, "status")
-	dropNulls(content)
-	return &unstructured.Unstructured{Object: content}, nil
-}
-
-func dropNulls(value any) {
-	switch value := value.(type) {
-	case map[string]any:
-		for key, v := range value {
-			if v == nil {
-				delete(value, key)
-				continue
-			}
-			dropNulls(v)
-		}
-	case []any:
-		for _, v := range value {
-			dropNulls(v)
-		}
-	}
 }

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
@@ -71,29 +70,6 @@ func (r Rule) Routes(namespace string, pod *corev1.Pod) bool {
 		(pod.Spec.SchedulerName == "" || pod.Spec.SchedulerName == corev1.DefaultSchedulerName) &&
 		pod.Spec.NodeName == "" && !ofDaemonSet(pod) && inShare(pod, r.Route.ShareOrDefault()) &&
 		requestsOne(pod, r.Route.Resources)
-}
-
-// Selects reports whether a new pod is routed, with the selectors that an API server matches before
-// it asks [Rule.Routes]. labelsOf are the labels of the pod's namespace. The error is about the
-// selectors.
-func (r Rule) Selects(namespace string, labelsOf labels.Set, pod *corev1.Pod) (bool, error) {
-	registered := Registration{Rule: r}
-	for _, one := range []struct {
-		selector *metav1.LabelSelector
-		labels   labels.Set
-	}{
-		{registered.pods(), pod.Labels},
-		{r.Route.NamespaceSelector.Selector(), labelsOf},
-	} {
-		selector, err := metav1.LabelSelectorAsSelector(one.selector)
-		if err != nil {
-			return false, fmt.Errorf("read the selector: %w", err)
-		}
-		if !selector.Matches(one.labels) {
-			return false, nil
-		}
-	}
-	return r.Routes(namespace, pod), nil
 }
 
 func ofDaemonSet(pod *corev1.Pod) bool {

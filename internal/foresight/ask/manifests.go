@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -92,19 +92,11 @@ func Objects(o ManifestOptions) ([]*unstructured.Unstructured, error) {
 			Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{
 				{Name: "https", Port: 443, TargetPort: intstr.FromString("https")}}}},
 	)
-	var all []*unstructured.Unstructured
-	for _, object := range objects {
-		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
-			return nil, fmt.Errorf("render the server of scheduler %s: %w", o.Name, err)
-		}
-		u := &unstructured.Unstructured{Object: fields}
-		unstructured.RemoveNestedField(u.Object, "status")
-		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-		unstructured.RemoveNestedField(u.Object, "spec", "template", "metadata", "creationTimestamp")
-		all = append(all, u)
+	rendered, err := kubeapi.Unstructured(objects...)
+	if err != nil {
+		return nil, fmt.Errorf("render the server of scheduler %s: %w", o.Name, err)
 	}
-	return all, nil
+	return rendered, nil
 }
 
 // reads are the verbs of the server's permissions.

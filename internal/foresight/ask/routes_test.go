@@ -1,45 +1,39 @@
 package ask
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/labels"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/route"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-func TestRoutesChooseTheSchedulerOfPodsThatNameNone(t *testing.T) {
-	share := func(percent int) v1alpha1.Route {
-		return v1alpha1.Route{Namespaces: []string{"shop"}, Share: &percent}
-	}
-	selector := func(key, value string) *v1alpha1.LabelSelector {
-		return &v1alpha1.LabelSelector{MatchLabels: map[string]string{key: value}}
+func TestPodsThatNameNoSchedulerGetTheOneOfARoute(t *testing.T) {
+	packs := func(pod *corev1.Pod) (string, error) {
+		_, requested := pod.Spec.Containers[0].Resources.Requests["nvidia.com/gpu"]
+		if !requested || pod.Namespace != "shop" || pod.Labels["app"] != "web" || metav1.GetControllerOf(pod) == nil {
+			return "", nil
+		}
+		return "packer", nil
 	}
 	for name, tc := range map[string]struct {
-		route v1alpha1.Route
-		pod   bool // a Pod of the question, not a Deployment
-		names string
-		want  string
-		fail  string
+		names             string
+		route             func(*corev1.Pod) (string, error)
+		unread            error
+		want, notes, fail string
 	}{
-		"of a namespace":              {route: v1alpha1.Route{Namespaces: []string{"shop"}}, want: "packer"},
-		"of another namespace":        {route: v1alpha1.Route{Namespaces: []string{"dev"}}},
-		"of namespaces with a label":  {route: v1alpha1.Route{NamespaceSelector: selector("team", "shop")}, want: "packer"},
-		"of others with a label":      {route: v1alpha1.Route{NamespaceSelector: selector("team", "dev")}},
-		"of pods with a label":        {route: v1alpha1.Route{PodSelector: selector("app", "web")}, want: "packer"},
-		"of other pods":               {route: v1alpha1.Route{PodSelector: selector("app", "db")}},
-		"of a resource":               {route: v1alpha1.Route{Resources: []string{"nvidia.com/gpu"}}, want: "packer"},
-		"of another resource":         {route: v1alpha1.Route{Resources: []string{"amd.com/gpu"}}},
-		"to a pod that names one":     {route: v1alpha1.Route{Namespaces: []string{"shop"}}, names: "other", want: "other"},
-		"of the whole":                {route: share(100), want: "packer"},
-		"of nothing":                  {route: share(0)},
-		"of a share of controllers":   {route: share(10), fail: "takes 10 % of the workloads like Deployment shop/web"},
-		"of a share without the pod":  {route: share(10), pod: true},
-		"of a share of no such pods":  {route: v1alpha1.Route{Namespaces: []string{"dev"}, Share: share(10).Share}},
-		"whose namespace is not read": {route: v1alpha1.Route{NamespaceSelector: selector("team", "lost")}, fail: "forbidden"},
+		"routed":     {route: packs, want: "packer", notes: "Deployment shop/web: a route gives its pods the scheduler packer"},
+		"not routed": {route: func(*corev1.Pod) (string, error) { return "", nil }, want: "default-scheduler"},
+		"named":      {names: "other", unread: errors.New("not to be read"), want: "other"},
+		"not told": {route: func(*corev1.Pod) (string, error) { return "", errors.New("a share") },
+			fail: "Deployment shop/web: a share"},
+		"unread": {unread: errors.New("forbidden"), fail: "forbidden"},
+		// The API server sees no difference to a pod that names none.
+		"the default": {names: "default-scheduler", route: packs, want: "packer", notes: "packer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := map[string]any{"containers": []any{map[string]any{"name": "main", "image": "i",
@@ -47,40 +41,26 @@ func TestRoutesChooseTheSchedulerOfPodsThatNameNone(t *testing.T) {
 			if tc.names != "" {
 				spec["schedulerName"] = tc.names
 			}
-			label := map[string]any{"labels": map[string]any{"app": "web"}, "name": "web", "namespace": "shop"}
-			manifest := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": label, "spec": spec}
-			if !tc.pod {
-				manifest = map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": label,
-					"spec": map[string]any{"template": map[string]any{"metadata": label, "spec": spec}}}
-			}
-			q := Question{Manifests: []map[string]any{manifest}}
+			metadata := map[string]any{"labels": map[string]any{"app": "web"}, "name": "web", "namespace": "shop"}
+			q := Question{Manifests: []map[string]any{{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
+				"spec": map[string]any{"template": map[string]any{"metadata": metadata, "spec": spec}}}}}
 			asked, err := q.read()
 			if err != nil {
 				t.Fatal(err)
 			}
-			rules := []route.Rule{{Scheduler: "packer", Namespace: "kube-system", Route: tc.route},
-				{Scheduler: "second", Namespace: "kube-system", Route: v1alpha1.Route{Namespaces: []string{"else"}}}}
-			err = applyRules(rules, &asked, func(namespace string) (labels.Set, error) {
-				if tc.fail == "forbidden" {
-					return nil, errors.New("forbidden")
-				}
-				return labels.Set{"team": namespace}, nil
-			})
+			err = Routes(func(context.Context) (func(*corev1.Pod) (string, error), error) {
+				return tc.route, tc.unread
+			}).apply(t.Context(), &asked)
 			if tc.fail != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.fail) {
-					t.Errorf("got %v, want %q", err, tc.fail)
+				if err == nil || !strings.Contains(err.Error(), tc.fail) || len(problem.Hints(err)) != 1 {
+					t.Errorf("got %v, want %q with a hint", err, tc.fail)
 				}
 				return
 			}
-			want := tc.want
-			if want == "" {
-				want = "default-scheduler"
-			}
-			if got := asked.Workloads[0].Scheduler(); err != nil || got != want {
-				t.Errorf("got %q, %v, want %q", got, err, want)
-			}
-			if routed := want == "packer"; routed != (len(asked.Notes) == 1) {
-				t.Errorf("notes: %q", asked.Notes)
+			notes := strings.Join(asked.Notes, "\n")
+			if got := asked.Workloads[0].Scheduler(); err != nil || got != tc.want || !strings.Contains(notes, tc.notes) ||
+				(notes == "") != (tc.notes == "") {
+				t.Errorf("got %q, %v, notes %q", got, err, notes)
 			}
 		})
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -32,21 +31,13 @@ type Schedulers struct {
 	engines []*engine
 	// absent has the schedulers that could not be started, with the reasons.
 	absent map[string]error
-	// cluster is only read, about routes.
-	cluster dynamic.Interface
+	routes Routes
 }
 
 // Start starts schedulers, one after the other. Of several, those that cannot be started are left
-// out with a warning. The cluster is only read.
-func Start(ctx context.Context, s *session.Session, subjects []Subject) (*Schedulers, error) {
-	cfg, err := s.Connect()
-	if err != nil {
-		return nil, err
-	}
-	all := &Schedulers{absent: map[string]error{}}
-	if all.cluster, err = dynamic.NewForConfig(cfg); err != nil {
-		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
-	}
+// out with a warning, and pods that name none get the one of a route. The cluster is only read.
+func Start(ctx context.Context, s *session.Session, subjects []Subject, routes Routes) (*Schedulers, error) {
+	all := &Schedulers{absent: map[string]error{}, routes: routes}
 	for _, subject := range subjects {
 		err := subject.Absent
 		if err == nil {
@@ -98,7 +89,7 @@ func (s *Schedulers) Ask(ctx context.Context, client string, q Question) (*Answe
 		return nil, err
 	}
 	if q.Scheduler == "" && s.several() {
-		if err := applyRoutes(ctx, s.cluster, &asked); err != nil {
+		if err := s.routes.apply(ctx, &asked); err != nil {
 			return nil, err
 		}
 	}

@@ -102,7 +102,7 @@ func BenchmarkArbiter(b *testing.B) {
 	b.ReportMetric(with.rates.Median()/without.rates.Median(), "pods/s-of-without")
 	limited := with.limited.Median() / without.limited.Median()
 	b.ReportMetric(limited, "limited-pods/s-of-without")
-	samples.Claim("docs/two-schedulers.md", "at least 0.9 of the pods with the default limits").
+	samples.Claim("docs/two-schedulers.md", "at least 0.9 of the pods at the default limits").
 		AtLeast(b, "part of the pods a second", limited, 0.9)
 	with.connections.ReportMedian(b, "connections", "per-pod")
 	for _, s := range []*side{without, with} {
