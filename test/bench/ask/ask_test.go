@@ -75,6 +75,8 @@ func BenchmarkAsk(b *testing.B) {
 				busy := s.measure(b, "changing")
 				stop()
 				claim.AtMost(b, "p50 of one pod in a changing cluster", quantile(busy.one, 0.5), size.one)
+				claim.AtMost(b, "p99 of one pod in a changing cluster", quantile(busy.one, 0.99), size.oneLate)
+				claim.AtMost(b, "p50 of 100 pods in a changing cluster", quantile(busy.hundred, 0.5), size.hundred)
 				begin := time.Now()
 				run.PMKSched(b, "--kubeconfig", p.Kubeconfig, "simulate", "add", "--limit", "0", "--branch",
 					p.Release.String(), "-m", run.WriteFile(b, "pod.yaml", manifest(1))).OK(b)
