@@ -18,6 +18,8 @@ type asked struct {
 	byKey map[string]*askedPod
 	// claims are the ResourceClaims of the question, by namespace and name.
 	claims map[string]object
+	// devices are the claims that have a device, by driver, pool and name.
+	devices map[string]string
 	// evicted are the pods that the scheduler deletes, by UID.
 	evicted map[string]*evictedPod
 	// changed has an element when something has changed since it was read last.
@@ -62,7 +64,7 @@ type evictedPod struct {
 }
 
 func newAsked(pods []*askedPod) *asked {
-	q := &asked{pods: pods, byKey: map[string]*askedPod{}, claims: map[string]object{},
+	q := &asked{pods: pods, byKey: map[string]*askedPod{}, claims: map[string]object{}, devices: map[string]string{},
 		evicted: map[string]*evictedPod{}, changed: make(chan struct{}, 1)}
 	for _, p := range pods {
 		q.byKey[p.key] = p

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/readonly"
@@ -183,4 +184,38 @@ func (v *view) patchClaim(w http.ResponseWriter, path string) bool {
 	shown["kind"] = claimKind
 	readonly.Respond(w, http.StatusOK, shown)
 	return true
+}
+
+// noteDevices notes the devices that the scheduler gives a claim. If another claim of the question
+// has one of them, the decisions do not count: schedulers up to 1.35 sometimes do that when they
+// bind a pod while they place another one (kubernetes#133602).
+func (v *view) noteDevices(path string, body []byte) {
+	found := deviceClaimPath.FindStringSubmatch(path)
+	claim := found[1] + "/" + found[2]
+	written, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return // of a version whose devices are not known
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(written)
+	if err != nil {
+		return // the same
+	}
+	results, _ := child(child(child(fields, "status"), "allocation"), "devices")["results"].([]any)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.asked == nil || v.asked.ending {
+		return
+	}
+	for _, one := range results {
+		result, _ := one.(object)
+		if result["adminAccess"] == true || result["shareID"] != nil {
+			continue // not for this claim alone
+		}
+		device := text(result, "driver") + "/" + text(result, "pool") + "/" + text(result, "device")
+		if other := v.asked.devices[device]; other != "" && other != claim {
+			v.asked.disturbed = "the scheduler gave two claims the device " + device
+			v.asked.note()
+		}
+		v.asked.devices[device] = claim
+	}
 }

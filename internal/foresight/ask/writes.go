@@ -63,6 +63,9 @@ func (v *view) Write(w http.ResponseWriter, r *http.Request, body []byte) {
 		v.provision(w, r, body)
 	case r.Method == http.MethodPut && volumePath.MatchString(path):
 		refuseWrite(w, "the scheduler gets no volumes")
+	case r.Method == http.MethodPut && deviceClaimPath.MatchString(path):
+		v.noteDevices(path, body)
+		readonly.Echo(w, r, body)
 	default:
 		readonly.Echo(w, r, body)
 	}

@@ -33,8 +33,8 @@ func answersAgents(t *testing.T, p *controlplane.Plane, s *server) {
 	}{
 		{"status", nil, []string{`"scheduler":"default-scheduler"`}},
 		{"ask", map[string]any{"manifests": job("agent", "500m", "200Mi", 2, "")}, []string{`"fits":"yes"`, `"node":"`}},
-		{"explain", map[string]any{"pod": "web-0", "namespace": space}, []string{`"state":"Bound"`, `"node":"node-0"`}},
-		{"explain", map[string]any{"pod": "lost", "namespace": space}, []string{`"state":"Missing"`}},
+		{"explain", map[string]any{"pod": "web-0", "namespace": space}, []string{`"state":"scheduled"`, `"node":"node-0"`}},
+		{"explain", map[string]any{"pod": "lost", "namespace": space}, []string{"pod lost does not exist in namespace shop"}},
 		{"ask", map[string]any{"manifests": "kind: Service\napiVersion: v1\nmetadata: {name: s}\n"},
 			[]string{"no pod to add"}},
 	} {
