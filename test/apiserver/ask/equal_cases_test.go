@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,7 +74,7 @@ func equalSimulations(t *testing.T, release string) {
 		a := s.generated(t, manifest, i%withChanges == 0)
 		fits[a.Fits]++
 		want, evicted := sim.add(t, manifest)
-		if got := nodesOf(*a); !mapsEqual(want, got) || evicted != len(a.Evicted) {
+		if got := nodesOf(*a); !mapsEqual(want, got) && !interchanged(a, want) || evicted != len(a.Evicted) {
 			t.Errorf("question %d: the answer has %v and evicts %v, simulate add %v and evicts %d:\n%s", i, got, a.Evicted, want,
 				evicted, manifest)
 			for _, pod := range a.Pods {
@@ -85,6 +87,13 @@ func equalSimulations(t *testing.T, release string) {
 	t.Logf("%d questions: %v", n, fits)
 	s.stop(t)
 	onlyReads(t, log)
+}
+
+// interchanged reports whether an answer with evictions has the same nodes for other pods of the
+// one template. Pods that evict others are tried again in an order that depends on the time.
+func interchanged(a *ask.Answer, want map[string]string) bool {
+	return len(a.Evicted) > 0 &&
+		slices.Equal(slices.Sorted(maps.Values(want)), slices.Sorted(maps.Values(nodesOf(*a))))
 }
 
 // generated asks about the pods of a manifest.
