@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"net"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/cmd/internal/command"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
@@ -59,10 +57,11 @@ func runAskServe(c *cli.Context, u *ui) (err error) {
 	if err != nil {
 		return err
 	}
-	schedulers, err := ask.Start(c.Context, u.Session, subjects,
-		func(ctx context.Context) (func(*corev1.Pod) (string, error), error) {
-			return lifecycle.ReadRoutes(ctx, u.Session)
-		})
+	routes, err := lifecycle.Routes(u.Session)
+	if err != nil {
+		return err
+	}
+	schedulers, err := ask.Start(c.Context, u.Session, subjects, routes)
 	if err != nil {
 		return err
 	}

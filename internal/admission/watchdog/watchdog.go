@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -27,7 +26,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/suspension"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/route"
 )
@@ -91,43 +89,27 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// registrations are the resources of what routes pods. The last two are the same objects.
-func registrations() []schema.GroupVersionResource {
-	of := func(version, resource string) schema.GroupVersionResource {
-		return schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: version, Resource: resource}
-	}
-	return []schema.GroupVersionResource{of("v1", "mutatingwebhookconfigurations"), of("v1", "mutatingadmissionpolicies"),
-		of("v1beta1", "mutatingadmissionpolicies")}
-}
-
-// check looks at each route once.
+// check looks at each route once. A scheduler has two while a webhook is replaced with a policy.
 func (w *watchdog) check(ctx context.Context) {
-	seen := map[string]bool{}
-	for _, resource := range registrations() {
-		// From the API server's cache: this is asked every second.
-		list, err := w.dynamic.Resource(resource).List(ctx, metav1.ListOptions{ResourceVersion: "0",
-			LabelSelector: ownership.LabelManagedBy + "=" + ownership.Manager})
-		if apierrors.IsNotFound(err) {
-			continue // not served by this release
+	registered, err := route.Read(ctx, w.dynamic)
+	if w.report("read the routes", err) != nil {
+		return
+	}
+	seen := map[string]error{} // by scheduler: what stops the work on its routes
+	for _, o := range registered {
+		rule, err := route.Decode(o.GetAnnotations())
+		if w.report("read the route "+o.GetName(), err) != nil {
+			continue
 		}
-		if w.report("list "+resource.Resource, err) != nil {
-			return
+		if _, again := seen[rule.Scheduler]; !again {
+			seen[rule.Scheduler] = w.report("follow scheduler "+rule.Scheduler, w.observe(ctx, o, rule))
 		}
-		for i := range list.Items {
-			o := &list.Items[i]
-			if _, ours := o.GetAnnotations()[route.AnnotationRule]; !ours {
-				continue
-			}
-			rule, err := route.Decode(o.GetAnnotations())
-			if w.report("read the route "+o.GetName(), err) != nil || seen[rule.Scheduler] {
-				continue
-			}
-			seen[rule.Scheduler] = true
-			_ = w.report("follow scheduler "+rule.Scheduler, w.follow(ctx, resource, o, rule)) // logged
+		if seen[rule.Scheduler] == nil {
+			_ = w.report("change the route "+o.GetName(), w.follow(ctx, o, rule)) // logged
 		}
 	}
 	for name := range w.leaders {
-		if !seen[name] {
+		if _, is := seen[name]; !is {
 			delete(w.leaders, name)
 			delete(w.releasers, name)
 			w.metrics.forget(name)
@@ -148,9 +130,9 @@ func (w *watchdog) report(doing string, err error) error {
 	return err
 }
 
-// follow looks at the lease of a scheduler and suspends or resumes its route.
-func (w *watchdog) follow(ctx context.Context, resource schema.GroupVersionResource, o *unstructured.Unstructured,
-	rule route.Rule) error {
+// observe looks at the lease of a scheduler, and releases pods that wait for one that is lost. o is
+// one of its registrations.
+func (w *watchdog) observe(ctx context.Context, o route.Registered, rule route.Rule) error {
 	namespace, name, found := strings.Cut(rule.Lease, "/")
 	if !found {
 		return nil // a scheduler without leader election: nobody can tell
@@ -171,11 +153,24 @@ func (w *watchdog) follow(ctx context.Context, resource schema.GroupVersionResou
 	default:
 		l.observe(lease, now)
 	}
-	_, suspended := suspension.Since(o)
+	_, suspended := suspension.Since(o.Unstructured)
 	w.metrics.suspended.WithLabelValues(rule.Scheduler).Set(boolean(suspended))
+	if suspended && l.lost(rule.Route.FailureAfterOrDefault(), now) && rule.Route.OnFailure == v1alpha1.OnFailureRelease {
+		return w.release(ctx, rule.Scheduler)
+	}
+	return nil
+}
+
+// follow suspends or resumes a route.
+func (w *watchdog) follow(ctx context.Context, o route.Registered, rule route.Rule) error {
+	l, now := w.leaders[rule.Scheduler], time.Now()
+	if l == nil {
+		return nil
+	}
+	_, suspended := suspension.Since(o.Unstructured)
 	switch {
 	case !suspended && l.lost(rule.Route.FailureAfterOrDefault(), now):
-		err = w.set(ctx, resource, o, func(o *unstructured.Unstructured) error { return suspension.Suspend(o, now) })
+		err := w.set(ctx, o, func(o *unstructured.Unstructured) error { return suspension.Suspend(o, now) })
 		if err == nil {
 			w.say(o, rule, corev1.EventTypeWarning, "RouteSuspended",
 				"no replica of scheduler %s has led for %s: new pods are not routed to it", rule.Scheduler,
@@ -184,25 +179,23 @@ func (w *watchdog) follow(ctx context.Context, resource schema.GroupVersionResou
 		return err
 	case suspended && l.recovered(w.Recovery, now):
 		delete(w.releasers, rule.Scheduler)
-		if err = w.set(ctx, resource, o, suspension.Resume); err == nil {
+		err := w.set(ctx, o, suspension.Resume)
+		if err == nil {
 			w.say(o, rule, corev1.EventTypeNormal, "RouteResumed", "scheduler %s has led for %s: new pods are routed to it",
 				rule.Scheduler, w.Recovery)
 		}
 		return err
-	case suspended && l.lost(rule.Route.FailureAfterOrDefault(), now) && rule.Route.OnFailure == v1alpha1.OnFailureRelease:
-		return w.release(ctx, rule.Scheduler)
 	}
 	return nil
 }
 
 // set changes a registration unless somebody else has changed it.
-func (w *watchdog) set(ctx context.Context, resource schema.GroupVersionResource, o *unstructured.Unstructured,
-	change func(*unstructured.Unstructured) error) error {
+func (w *watchdog) set(ctx context.Context, o route.Registered, change func(*unstructured.Unstructured) error) error {
 	changed := o.DeepCopy()
 	if err := change(changed); err != nil {
 		return err
 	}
-	_, err := w.dynamic.Resource(resource).Update(ctx, changed, metav1.UpdateOptions{FieldManager: w.Component})
+	_, err := w.dynamic.Resource(o.Resource).Update(ctx, changed, metav1.UpdateOptions{FieldManager: w.Component})
 	if err != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("change %s/%s: %w", o.GetKind(), o.GetName(), err)
 	}
@@ -210,7 +203,7 @@ func (w *watchdog) set(ctx context.Context, resource schema.GroupVersionResource
 }
 
 // say logs what happened to a route, and writes an event for the scheduler's Deployment.
-func (w *watchdog) say(o *unstructured.Unstructured, rule route.Rule, kind, reason, format string, args ...any) {
+func (w *watchdog) say(o route.Registered, rule route.Rule, kind, reason, format string, args ...any) {
 	w.Log.Info(fmt.Sprintf(format, args...), zap.String("registration", o.GetKind()+"/"+o.GetName()))
 	w.events.Eventf(&corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: rule.Namespace,
 		Name: rule.Scheduler}, kind, reason, format, args...)

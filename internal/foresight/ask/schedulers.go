@@ -32,12 +32,14 @@ type Schedulers struct {
 	// absent has the schedulers that could not be started, with the reasons.
 	absent map[string]error
 	routes Routes
+	// places has an element for each question whose scheduler is looked up.
+	places chan struct{}
 }
 
 // Start starts schedulers, one after the other. Of several, those that cannot be started are left
 // out with a warning, and pods that name none get the one of a route. The cluster is only read.
 func Start(ctx context.Context, s *session.Session, subjects []Subject, routes Routes) (*Schedulers, error) {
-	all := &Schedulers{absent: map[string]error{}, routes: routes}
+	all := &Schedulers{absent: map[string]error{}, routes: routes, places: make(chan struct{}, waiting)}
 	for _, subject := range subjects {
 		err := subject.Absent
 		if err == nil {
@@ -88,12 +90,7 @@ func (s *Schedulers) Ask(ctx context.Context, client string, q Question) (*Answe
 	if err != nil {
 		return nil, err
 	}
-	if q.Scheduler == "" && s.several() {
-		if err := s.routes.apply(ctx, &asked); err != nil {
-			return nil, err
-		}
-	}
-	e, err := s.choose(q, &asked)
+	e, err := s.choose(ctx, q, &asked)
 	if err != nil {
 		return nil, err
 	}
@@ -104,12 +101,15 @@ func (s *Schedulers) Ask(ctx context.Context, client string, q Question) (*Answe
 func (s *Schedulers) several() bool { return len(s.engines)+len(s.absent) > 1 }
 
 // choose returns the scheduler for a question. The only one that runs gets all pods, as in
-// `simulate add`; of several, the pods name one.
-func (s *Schedulers) choose(q Question, asked *scenario.Scenario) (*engine, error) {
+// `simulate add`; of several, the pods name one, or a route gives it to them.
+func (s *Schedulers) choose(ctx context.Context, q Question, asked *scenario.Scenario) (*engine, error) {
 	names := []string{q.Scheduler}
 	if q.Scheduler == "" {
 		if !s.several() {
 			return s.engines[0], nil
+		}
+		if err := s.route(ctx, asked); err != nil {
+			return nil, err
 		}
 		names = schedulerNames(asked)
 	}
@@ -126,6 +126,18 @@ func (s *Schedulers) choose(q Question, asked *scenario.Scenario) (*engine, erro
 		chosen = found
 	}
 	return chosen, nil
+}
+
+// route gives pods that name no scheduler the one of a route. It returns [ErrBusy] if it does so
+// for too many questions.
+func (s *Schedulers) route(ctx context.Context, asked *scenario.Scenario) error {
+	select {
+	case s.places <- struct{}{}:
+	default:
+		return ErrBusy
+	}
+	defer func() { <-s.places }()
+	return s.routes.apply(ctx, asked)
 }
 
 // schedulerNames returns the names of the schedulers of the pods, sorted.

@@ -1,9 +1,12 @@
 package ask
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
@@ -20,8 +23,13 @@ func podOf(scheduler string) map[string]any {
 func TestQuestionsGoToTheSchedulerThatTheirPodsName(t *testing.T) {
 	standard := &engine{profiles: []string{"default-scheduler"}}
 	packer := &engine{profiles: []string{"packer", "packer-gpu"}}
-	several := &Schedulers{engines: []*engine{standard, packer},
-		absent: map[string]error{"lost": errors.New("no program")}}
+	noRoutes := func(context.Context) (func(*corev1.Pod) (string, error), error) {
+		return func(*corev1.Pod) (string, error) { return "", nil }, nil
+	}
+	absent := map[string]error{"lost": errors.New("no program")}
+	several := &Schedulers{engines: []*engine{standard, packer}, absent: absent, routes: noRoutes,
+		places: make(chan struct{}, 1)}
+	busy := &Schedulers{engines: several.engines, routes: noRoutes, places: make(chan struct{})}
 	one := &Schedulers{engines: []*engine{packer}}
 	for name, tc := range map[string]struct {
 		of        *Schedulers
@@ -40,6 +48,8 @@ func TestQuestionsGoToTheSchedulerThatTheirPodsName(t *testing.T) {
 		"one that is absent":  {of: several, pods: []string{"lost"}, fail: "lost does not answer here: no program"},
 		"the only one":        {of: one, pods: []string{"other", ""}, want: packer},
 		"the only one, asked": {of: one, scheduler: "packer-gpu", pods: []string{""}, want: packer},
+		"too many at once":    {of: busy, pods: []string{""}, fail: ErrBusy.Error()},
+		"busy, but a name":    {of: busy, scheduler: "packer", pods: []string{""}, want: packer},
 		"not the only one":    {of: one, scheduler: "other", pods: []string{""}, fail: `no scheduler "other" answers here`, invalid: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +61,7 @@ func TestQuestionsGoToTheSchedulerThatTheirPodsName(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := tc.of.choose(q, &asked)
+			got, err := tc.of.choose(t.Context(), q, &asked)
 			if tc.fail == "" && (err != nil || got != tc.want) {
 				t.Errorf("got %v, %v", got, err)
 			}

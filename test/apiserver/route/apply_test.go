@@ -17,7 +17,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/suspension"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/route"
-	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/routes"
 )
@@ -25,7 +24,7 @@ import (
 // What deploy registers is found again, is no drift when it is suspended, stays suspended when it
 // is applied, and is removed.
 func TestRegistrationsAreObjectsOfTheScheduler(t *testing.T) {
-	for _, release := range apiserver.Releases() {
+	for _, release := range releases() {
 		t.Run(release, func(t *testing.T) {
 			p := controlplane.StartAPIServer(t, release, routes.Flags(release)...)
 			for _, api := range mechanisms(p) {

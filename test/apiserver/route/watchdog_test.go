@@ -24,7 +24,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/admission/watchdog"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/route"
-	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/routes"
 )
@@ -71,24 +70,30 @@ func await(t *testing.T, what string, met func() bool) {
 }
 
 func TestRouteToALostSchedulerEndsUntilItLeadsAgain(t *testing.T) {
-	for _, release := range apiserver.Releases() {
+	for _, release := range releases() {
 		t.Run(release, func(t *testing.T) {
 			p := controlplane.StartAPIServer(t, release, routes.Flags(release)...)
 			for _, api := range mechanisms(p) {
 				t.Run("policy "+api, func(t *testing.T) { checkWatchdog(t, p, api) })
 			}
+			if all := mechanisms(p); len(all) > 1 { // as while a policy takes the place of a webhook
+				t.Run("all", func(t *testing.T) { checkWatchdog(t, p, all...) })
+			}
 		})
 	}
 }
 
-func checkWatchdog(t *testing.T, p *controlplane.Plane, api string) {
+// checkWatchdog checks a route that is registered in each of the given APIs; "" is the webhook.
+func checkWatchdog(t *testing.T, p *controlplane.Plane, apis ...string) {
 	ns := controlplaneNamespace(t, p)
 	on := renewing(t, p.Kube, ns)
-	routes.Register(t, p.Config(), route.Registration{Release: p.Release, PolicyAPI: api, Rule: route.Rule{
-		Scheduler: scheduler, Namespace: "schedulers", Lease: ns + "/" + scheduler,
-		Route: v1alpha1.Route{Namespaces: []string{ns}, OnFailure: v1alpha1.OnFailureRelease,
-			FailureAfter: v1alpha1.Duration(3 * time.Second)},
-	}})
+	for _, api := range apis {
+		routes.Register(t, p.Config(), route.Registration{Release: p.Release, PolicyAPI: api, Rule: route.Rule{
+			Scheduler: scheduler, Namespace: "schedulers", Lease: ns + "/" + scheduler,
+			Route: v1alpha1.Route{Namespaces: []string{ns}, OnFailure: v1alpha1.OnFailureRelease,
+				FailureAfter: v1alpha1.Duration(3 * time.Second)},
+		}})
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
