@@ -1,7 +1,5 @@
 //go:build linux && labs
 
-// Package arbiter tests two schedulers on nodes with real kubelets: without the arbiter they give
-// the same room to two pods, and the kubelet rejects one of them.
 package arbiter
 
 import (
@@ -10,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -18,51 +15,26 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/controller"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-func TestMain(m *testing.M) { os.Exit(labs.Main(m)) }
-
-const (
-	second = "second"
-	self   = "localhost/pmk-sched:test"
-	file   = "/root/controller.yaml"
-	hook   = "validatingwebhookconfiguration/pmk-sched-arbiter"
-	// turn is the number of rounds after which the sides change.
-	turn = 25
-)
+// turn is the number of rounds after which the sides change.
+const turn = 25
 
 // outcome counts the rounds of a side.
 type outcome struct{ rounds, rejected int }
 
 // Each of ROUNDS (100) creates two pods that need more than half of a node each, one for each of
 // two schedulers, at the same moment.
-func TestKubeletsRejectNoPodWithTheArbiter(t *testing.T) {
-	n := labs.Start(t, labs.Options{Release: "v1.24.3", Layout: lab.LayoutKubeadm, Kubelets: 2})
-	n.Load(t, self, "self")
-	for _, worker := range n.Workers() {
-		n.On(t, worker).Load(t, self, "self")
-	}
-	n.Deploy(t, second, n.Image(t))
-	n.PMKSched(t, "controller", "render", "--image", self, "--admission", "arbiter", "--to-file", file).OK(t)
-	n.Kubectl(t, "apply", "-f", file)
-	for _, name := range []string{controller.Name, "pmk-sched-admission"} {
-		n.Kubectl(t, "wait", "--for=condition=Available", "--timeout=3m", "-n", controller.DefaultNamespace, "deployment/"+name)
-	}
+func kubeletsRejectNoPod(t *testing.T, n *labs.Node) {
 	n.Kubectl(t, "create", "namespace", "race")
 	without, with := &outcome{}, &outcome{}
 	for total := rounds(t); with.rounds < total; {
-		n.Kubectl(t, "delete", hook)
+		unregister(t, n)
 		race(t, n, without)
-		n.Kubectl(t, "apply", "-f", file)
-		run.Eventually(t, "the API server trusts the arbiter", func(context.Context) (bool, string) {
-			bundle := n.Kubectl(t, "get", hook, "-o", "jsonpath={.webhooks[0].clientConfig.caBundle}")
-			return bundle != "", bundle
-		})
-		time.Sleep(time.Second) // API servers watch webhook configurations
+		register(t, n)
 		race(t, n, with)
 	}
 	t.Logf("pods that kubelets rejected: %d in %d rounds without the arbiter, %d in %d with it", without.rejected,
