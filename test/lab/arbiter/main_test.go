@@ -31,14 +31,15 @@ func TestTwoSchedulersWithTheArbiter(t *testing.T) {
 	for _, worker := range n.Workers() {
 		n.On(t, worker).Load(t, self, "self")
 	}
-	n.Deploy(t, second, n.Image(t))
+	image := n.Image(t)
+	n.Deploy(t, second, image)
 	n.PMKSched(t, "controller", "render", "--image", self, "--admission", "arbiter", "--to-file", file).OK(t)
 	n.Kubectl(t, "apply", "-f", file)
 	for _, name := range []string{controller.Name, "pmk-sched-admission"} {
 		n.Kubectl(t, "wait", "--for=condition=Available", "--timeout=3m", "-n", controller.DefaultNamespace, "deployment/"+name)
 	}
 	t.Run("KubeletsRejectNoPod", func(t *testing.T) { kubeletsRejectNoPod(t, n) })
-	t.Run("PreemptionEnds", func(t *testing.T) { preemptionEnds(t, n) })
+	t.Run("PreemptionEnds", func(t *testing.T) { preemptionEnds(t, n, image) })
 }
 
 // unregister lets the API server ask no arbiter.

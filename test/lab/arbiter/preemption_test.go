@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,9 +19,21 @@ import (
 // mostEvictions is how often the pods of a ReplicaSet may be evicted for one pod.
 const mostEvictions = 3
 
+// slow is a scheduler that tries a pod again later than the default scheduler tries a new one, as
+// each scheduler does with a pod that it has tried several times.
+const (
+	slow              = "slow"
+	slowConfiguration = `apiVersion: kubescheduler.config.k8s.io/v1beta3
+kind: KubeSchedulerConfiguration
+podInitialBackoffSeconds: 10
+profiles: [{schedulerName: slow}]
+`
+)
+
 // kubernetes#130429: a scheduler evicts a pod of another one, and that one gives the room to the
 // pod that replaces it, again and again.
-func preemptionEnds(t *testing.T, n *labs.Node) {
+func preemptionEnds(t *testing.T, n *labs.Node, image string) {
+	n.Deploy(t, slow, image, "--config", run.WriteFile(t, "slow.yaml", slowConfiguration))
 	n.Kubectl(t, "create", "priorityclass", "urgent", "--value=1000")
 	unregister(t, n)
 	without := newContest(t, n, "without")
@@ -51,22 +62,20 @@ func preemptionEnds(t *testing.T, n *labs.Node) {
 }
 
 // contest is a ReplicaSet of the default scheduler whose pod fills a worker, and an urgent pod of
-// the second scheduler for the same worker.
+// another scheduler for the same worker.
 type contest struct {
 	*labs.Node
 	namespace string
 }
 
-// newContest starts a contest. The urgent pod has been refused several times before it may evict
-// another one, so that it is tried again later than a pod that is new.
+// newContest starts a contest.
 func newContest(t *testing.T, n *labs.Node, namespace string) contest {
 	t.Helper()
 	c := contest{n, namespace}
 	n.Kubectl(t, "create", "namespace", namespace)
-	worker := n.Workers()[0]
 	pod := large(corev1.DefaultSchedulerName)
 	pod.Name, pod.Labels = "", map[string]string{"app": "replica"}
-	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: worker}
+	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: n.Workers()[0]}
 	one := int32(1)
 	if _, err := n.Kube.AppsV1().ReplicaSets(namespace).Create(t.Context(), &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "replica"},
@@ -79,19 +88,12 @@ func newContest(t *testing.T, n *labs.Node, namespace string) contest {
 		rs, err := n.Kube.AppsV1().ReplicaSets(namespace).Get(ctx, "replica", metav1.GetOptions{})
 		return err == nil && rs.Status.ReadyReplicas == 1, fmt.Sprint(err)
 	})
-	urgent := large(second)
+	urgent := large(slow)
 	urgent.Name, urgent.Spec.PriorityClassName = "urgent", "urgent"
-	urgent.Spec.NodeSelector = map[string]string{"room": namespace}
+	urgent.Spec.NodeSelector = pod.Spec.NodeSelector
 	if _, err := n.Kube.CoreV1().Pods(namespace).Create(t.Context(), urgent, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// The scheduler tries the pod again when labels of a node change: after 1 s, 2, 4, 8 and 10.
-	for i, backoff := range []int{1, 2, 4, 8} {
-		time.Sleep(time.Duration(backoff) * time.Second)
-		n.Kubectl(t, "label", "--overwrite", "node", worker, fmt.Sprint("room=no-", namespace, "-", i))
-	}
-	time.Sleep(10 * time.Second)
-	n.Kubectl(t, "label", "--overwrite", "node", worker, "room="+namespace)
 	return c
 }
 
