@@ -13,6 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
+
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 )
@@ -206,17 +209,45 @@ func newReplacing(t *testing.T, version, release string) replacing {
 	m := newModule(t, release, all...)
 	m.run(t, "mod", "edit", "-require="+schedulerPlugins+"@"+version, "-replace="+kubernetes+"="+kubernetes+"@"+release)
 	m.adapt(t, replacingSource)
-	var module struct{ Dir string }
+	var module struct{ Dir, GoMod string }
 	downloaded := m.run(t, "mod", "download", "-json", schedulerPlugins+"@"+version)
 	if err := json.Unmarshal([]byte(downloaded), &module); err != nil {
 		t.Fatal(err)
 	}
+	m.raise(t, module.GoMod)
 	source := module.Dir
 	m.replaceTexts(t, filepath.Join(source, "test/integration"))
 	r := replacing{dir: m.layOut(t, source), env: environment(t, release)}
 	const tests = schedulerPlugins + "/test/integration"
 	r.theirs, r.ours = m.compile(t, tests, "", false), m.compile(t, tests, "", true)
 	return r
+}
+
+// raise gives the module the versions that a go.mod requires, where they are newer than those that
+// it is bound to: controller-runtime does not compile with the modules of an older Kubernetes.
+func (m *module) raise(t *testing.T, goMod string) {
+	t.Helper()
+	required := map[string]string{}
+	for _, r := range m.parse(t, goMod).Require {
+		required[r.Mod.Path] = r.Mod.Version
+	}
+	args := []string{"mod", "edit"}
+	for _, r := range m.parse(t, filepath.Join(m.dir, "go.mod")).Replace {
+		path, version := r.Old.Path, required[r.Old.Path]
+		if !strings.HasPrefix(path, "k8s.io/") && semver.Compare(version, r.New.Version) > 0 {
+			args = append(args, "-replace="+path+"="+path+"@"+version)
+		}
+	}
+	m.run(t, args...)
+}
+
+func (m *module) parse(t *testing.T, file string) *modfile.File {
+	t.Helper()
+	parsed, err := modfile.Parse(file, []byte(m.read(t, file)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
 }
 
 // layOut returns a directory in which the tests find the definitions of their resources. In the
