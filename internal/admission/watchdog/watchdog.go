@@ -95,17 +95,22 @@ func (w *watchdog) check(ctx context.Context) {
 	if w.report("read the routes", err) != nil {
 		return
 	}
-	seen := map[string]error{} // by scheduler: what stops the work on its routes
+	seen := map[string]error{} // by scheduler: why its lease could not be read
 	for _, o := range registered {
 		rule, err := route.Decode(o.GetAnnotations())
 		if w.report("read the route "+o.GetName(), err) != nil {
 			continue
 		}
-		if _, again := seen[rule.Scheduler]; !again {
+		_, again := seen[rule.Scheduler]
+		if !again {
 			seen[rule.Scheduler] = w.report("follow scheduler "+rule.Scheduler, w.observe(ctx, o, rule))
 		}
-		if seen[rule.Scheduler] == nil {
-			_ = w.report("change the route "+o.GetName(), w.follow(ctx, o, rule)) // logged
+		if seen[rule.Scheduler] != nil {
+			continue
+		}
+		_ = w.report("change "+o.GetKind()+"/"+o.GetName(), w.follow(ctx, o, rule)) // logged
+		if !again {
+			_ = w.report("release pods of scheduler "+rule.Scheduler, w.release(ctx, o, rule)) // logged
 		}
 	}
 	for name := range w.leaders {
@@ -130,8 +135,7 @@ func (w *watchdog) report(doing string, err error) error {
 	return err
 }
 
-// observe looks at the lease of a scheduler, and releases pods that wait for one that is lost. o is
-// one of its registrations.
+// observe looks at the lease of a scheduler. o is one of its registrations.
 func (w *watchdog) observe(ctx context.Context, o route.Registered, rule route.Rule) error {
 	namespace, name, found := strings.Cut(rule.Lease, "/")
 	if !found {
@@ -155,9 +159,6 @@ func (w *watchdog) observe(ctx context.Context, o route.Registered, rule route.R
 	}
 	_, suspended := suspension.Since(o.Unstructured)
 	w.metrics.suspended.WithLabelValues(rule.Scheduler).Set(boolean(suspended))
-	if suspended && l.lost(rule.Route.FailureAfterOrDefault(), now) && rule.Route.OnFailure == v1alpha1.OnFailureRelease {
-		return w.release(ctx, rule.Scheduler)
-	}
 	return nil
 }
 
@@ -209,8 +210,15 @@ func (w *watchdog) say(o route.Registered, rule route.Rule, kind, reason, format
 		Name: rule.Scheduler}, kind, reason, format, args...)
 }
 
-// release deletes some pods that wait for a scheduler.
-func (w *watchdog) release(ctx context.Context, scheduler string) error {
+// release deletes some pods that wait for a scheduler, if it is lost and its route ended before
+// this look.
+func (w *watchdog) release(ctx context.Context, o route.Registered, rule route.Rule) error {
+	l, scheduler := w.leaders[rule.Scheduler], rule.Scheduler
+	_, suspended := suspension.Since(o.Unstructured)
+	if l == nil || !suspended || rule.Route.OnFailure != v1alpha1.OnFailureRelease ||
+		!l.lost(rule.Route.FailureAfterOrDefault(), time.Now()) {
+		return nil
+	}
 	r := w.releasers[scheduler]
 	if r == nil {
 		r = &releaser{kube: w.kube, events: w.events, kept: map[types.UID]bool{}}

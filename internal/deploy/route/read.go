@@ -45,7 +45,7 @@ func Read(ctx context.Context, cluster dynamic.Interface) ([]Registered, error) 
 		}
 		read[resource.Resource] = true
 		for i := range list.Items {
-			if list.Items[i].GetAnnotations()[AnnotationRule] != "" {
+			if _, routes := list.Items[i].GetAnnotations()[AnnotationRule]; routes {
 				all = append(all, Registered{Resource: resource, Unstructured: &list.Items[i]})
 			}
 		}
