@@ -211,12 +211,13 @@ func (w *watchdog) say(o route.Registered, rule route.Rule, kind, reason, format
 }
 
 // release deletes some pods that wait for a scheduler, if it is lost and its route ended before
-// this look.
+// this look. A scheduler that has recovered can count as lost too, if its failureAfter is shorter
+// than [pulse]: its route is resumed, and its pods wait for it.
 func (w *watchdog) release(ctx context.Context, o route.Registered, rule route.Rule) error {
-	l, scheduler := w.leaders[rule.Scheduler], rule.Scheduler
+	l, scheduler, now := w.leaders[rule.Scheduler], rule.Scheduler, time.Now()
 	_, suspended := suspension.Since(o.Unstructured)
 	if l == nil || !suspended || rule.Route.OnFailure != v1alpha1.OnFailureRelease ||
-		!l.lost(rule.Route.FailureAfterOrDefault(), time.Now()) {
+		!l.lost(rule.Route.FailureAfterOrDefault(), now) || l.recovered(w.Recovery, now) {
 		return nil
 	}
 	r := w.releasers[scheduler]
