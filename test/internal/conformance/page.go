@@ -29,7 +29,10 @@ is run once more, alone; if it passes then, it counts as passed and is listed be
 ## Results
 
 Specs of ` + "`[sig-scheduling]`" + ` that passed, of all that ran; in brackets, those of them that are
-part of the conformance suite.
+part of the conformance suite. From 1.34 on these include the specs of dynamic resource
+allocation that Kubernetes names ` + "`[sig-node] [DRA] control plane`" + `: claims are allocated and pods
+are bound. Those named ` + "`kubelet`" + ` are not run: they need a container runtime with CDI (containerd
+1.7), and the labs use Debian's 1.6.
 
 | release | stock | replace | second | excluded | minutes per column |
 |---|---|---|---|---|---|

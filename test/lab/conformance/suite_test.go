@@ -70,7 +70,8 @@ func (s *suite) readImages(t *testing.T) {
 }
 
 // load gives the workers the images of the suite that its specs of scheduling use: agnhost is a
-// program on busybox, and busybox and pause are the lab's own.
+// program on busybox, and busybox and pause are the lab's own. The pods of hostpathplugin only run
+// its shell: the specs of DRA for the control plane publish devices without a kubelet's plugin.
 func (s *suite) load(t *testing.T, n *labs.Node) {
 	t.Helper()
 	for _, name := range n.Workers() {
@@ -79,7 +80,9 @@ func (s *suite) load(t *testing.T, n *labs.Node) {
 			worker.Import(t, agnhost, "/agnhost", image.File{Path: "/agnhost", Source: s.agnhost})
 		}
 		have := strings.Fields(worker.Exec(t, "ctr", "-n", "k8s.io", "images", "ls", "-q").OK(t).Stdout)
-		for program, own := range map[string]string{"busybox": lab.BusyboxImage, "pause": lab.PauseImage} {
+		for program, own := range map[string]string{
+			"busybox": lab.BusyboxImage, "pause": lab.PauseImage, "hostpathplugin": lab.BusyboxImage,
+		} {
 			for _, name := range s.images[program] {
 				if !slices.Contains(have, name) {
 					worker.Exec(t, "ctr", "-n", "k8s.io", "images", "tag", own, name).OK(t)
@@ -89,12 +92,14 @@ func (s *suite) load(t *testing.T, n *labs.Node) {
 	}
 }
 
-// focus is what the specs have in their names.
-const focus = `\[sig-scheduling\]`
+// focus is what the specs have in their names: the second are those of DRA since 1.34 that need no
+// plugin of the kubelet.
+const focus = `\[sig-scheduling\]|\[sig-node\] \[DRA\] control plane`
 
 // excluded are specs that no lab can run, by what their names contain.
 var excluded = []struct{ pattern, reason string }{
 	{"GPUDevicePlugin", "needs NVIDIA GPUs and the images of their driver"},
+	{`\[DRA\].*\[Feature:OffByDefault\]`, "needs a feature gate that is off by default and that does not change scheduling"},
 }
 
 // run runs the specs with a focus and returns the results without release and column.
