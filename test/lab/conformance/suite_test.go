@@ -53,11 +53,15 @@ func compile(t *testing.T, name string) suite {
 	return s
 }
 
+// unlisted is an image that the suite of 1.34 uses and does not list: that of the manifest of its
+// DRA driver, test/e2e/testing-manifests/dra/dra-test-driver-proxy.yaml.
+const unlisted = "registry.k8s.io/sig-storage/hostpathplugin:v1.7.3"
+
 // readImages asks the suite for the names of its images.
 func (s *suite) readImages(t *testing.T) {
 	t.Helper()
 	listed := run.Command(t, exec.CommandContext(run.Context(t), s.e2e, "--list-images")).OK(t)
-	for reference := range strings.FieldsSeq(listed.Stdout) {
+	for _, reference := range append(strings.Fields(listed.Stdout), unlisted) {
 		name := reference[strings.LastIndex(reference, "/")+1:]
 		program, _, _ := strings.Cut(name, ":")
 		s.images[program] = append(s.images[program], reference)
