@@ -65,6 +65,18 @@ func TestReportThatIsNoXMLIsAnError(t *testing.T) {
 	}
 }
 
+func TestReleaseAloneStandsForItsColumns(t *testing.T) {
+	results := []Result{
+		{Release: "v1.36.3", Column: Second},
+		{Release: "v1.34.2", Column: Stock}, {Release: "v1.34.2", Column: Replaced}, {Release: "v1.34.2", Column: Second},
+		{Release: "v1.24.3", Column: Stock}, {Release: "v1.24.3", Column: Replaced},
+	}
+	want := "v1.36.3 second, v1.34.2, v1.24.3 stock, v1.24.3 replace"
+	if diff := cmp.Diff(want, places(results)); diff != "" {
+		t.Errorf("places (-want +got):\n%s", diff)
+	}
+}
+
 func TestSpecIsWorseIfOnlyTheStockSchedulerPassesIt(t *testing.T) {
 	results := []Result{
 		{Release: "v1.24.3", Column: Stock, Spec: "a", Outcome: Passed},

@@ -24,7 +24,8 @@ node and two workers with kubelets, all on one machine:
   namespaces of the specs that names no scheduler.
 
 The run fails if a spec passes with the stock scheduler and not in another column. A spec that fails
-is run once more, alone; if it passes then, it counts as passed and is listed below.
+is run once more, alone; if it passes then, it counts as passed and is listed below. In lists, a
+release without a column stands for all three.
 
 ## Results
 
@@ -86,13 +87,14 @@ func row(release string, results []Result) string {
 	return fmt.Sprintf("| %s | %s | %d | %.0f |\n", release, strings.Join(cells, " | "), len(excluded), longest/60)
 }
 
-// list writes the specs with an outcome, each note once, with the releases and columns.
+// list writes the specs with an outcome, each note once, with the releases and columns, or with the
+// release alone if it is so in all columns.
 func list(page *strings.Builder, title, text string, results []Result, outcome string) {
-	where := map[[2]string][]string{}
+	where := map[[2]string][]Result{}
 	for _, r := range Sort(results) {
 		if r.Outcome == outcome {
 			key := [2]string{r.Spec, short(r.Note)}
-			where[key] = append(where[key], r.Release+" "+string(r.Column))
+			where[key] = append(where[key], r)
 		}
 	}
 	if len(where) == 0 {
@@ -103,8 +105,29 @@ func list(page *strings.Builder, title, text string, results []Result, outcome s
 		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
 	})
 	for _, key := range keys {
-		fmt.Fprintf(page, "| %s | %s | %s |\n", cell(key[0]), cell(key[1]), strings.Join(where[key], ", "))
+		fmt.Fprintf(page, "| %s | %s | %s |\n", cell(key[0]), cell(key[1]), places(where[key]))
 	}
+}
+
+// places returns the releases and columns of sorted results as text.
+func places(results []Result) string {
+	var texts []string
+	for len(results) > 0 {
+		release := results[0].Release
+		end := slices.IndexFunc(results, func(r Result) bool { return r.Release != release })
+		if end < 0 {
+			end = len(results)
+		}
+		if end == len(Columns()) {
+			texts = append(texts, release)
+		} else {
+			for _, r := range results[:end] {
+				texts = append(texts, release+" "+string(r.Column))
+			}
+		}
+		results = results[end:]
+	}
+	return strings.Join(texts, ", ")
 }
 
 // longest is the number of bytes of a message on the page.
