@@ -207,7 +207,7 @@ func newReplacing(t *testing.T, version, release string) replacing {
 		all = append(all, plugins.Plugin{Builtin: r.builtin, Name: r.theirs})
 	}
 	m := newModule(t, release, all...)
-	m.run(t, "mod", "edit", "-require="+schedulerPlugins+"@"+version, "-replace="+kubernetes+"="+kubernetes+"@"+release)
+	m.run(t, "mod", "edit", "-require="+schedulerPlugins+"@"+version)
 	m.adapt(t, replacingSource)
 	var module struct{ Dir, GoMod string }
 	downloaded := m.run(t, "mod", "download", "-json", schedulerPlugins+"@"+version)
@@ -215,7 +215,7 @@ func newReplacing(t *testing.T, version, release string) replacing {
 		t.Fatal(err)
 	}
 	m.raise(t, module.GoMod)
-	source := module.Dir
+	source := m.local(t, schedulerPlugins, module.Dir)
 	m.replaceTexts(t, filepath.Join(source, "test/integration"))
 	r := replacing{dir: m.layOut(t, source), env: environment(t, release)}
 	const tests = schedulerPlugins + "/test/integration"
