@@ -18,7 +18,8 @@ import (
 
 // Routes returns a function that reads the routes of the cluster that are not suspended. What that
 // one returns is the scheduler that they give a new pod, or "". Its error says that this cannot be
-// told: the labels of the pod's namespace cannot be read, or a route takes a share of such pods.
+// told: the labels of the pod's namespace cannot be read, or a route takes a share of such pods. It
+// reads the labels of a namespace once, and is for one goroutine.
 func Routes(s *session.Session) (func(context.Context) (func(*corev1.Pod) (string, error), error), error) {
 	cfg, err := s.Connect()
 	if err != nil {
@@ -33,8 +34,19 @@ func Routes(s *session.Session) (func(context.Context) (func(*corev1.Pod) (strin
 		if err != nil {
 			return nil, err
 		}
+		known := map[string]labels.Set{}
 		return func(pod *corev1.Pod) (string, error) {
-			return route.Choose(rules, pod, func() (labels.Set, error) { return labelsOf(ctx, cluster, pod.Namespace) })
+			return route.Choose(rules, pod, func() (labels.Set, error) {
+				set, read := known[pod.Namespace]
+				if read {
+					return set, nil
+				}
+				set, err := labelsOf(ctx, cluster, pod.Namespace)
+				if err == nil {
+					known[pod.Namespace] = set
+				}
+				return set, err
+			})
 		}, nil
 	}, nil
 }
