@@ -3,7 +3,6 @@
 package conformance
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -87,25 +86,27 @@ func row(release string, results []Result) string {
 	return fmt.Sprintf("| %s | %s | %d | %.0f |\n", release, strings.Join(cells, " | "), len(excluded), longest/60)
 }
 
-// list writes the specs with an outcome, each note once, with the releases and columns, or with the
-// release alone if it is so in all columns.
+// list writes the specs with an outcome, each once, with their notes and the releases and columns,
+// or with the release alone if it is so in all columns.
 func list(page *strings.Builder, title, text string, results []Result, outcome string) {
-	where := map[[2]string][]Result{}
+	bySpec := map[string][]Result{}
 	for _, r := range Sort(results) {
 		if r.Outcome == outcome {
-			key := [2]string{r.Spec, short(r.Note)}
-			where[key] = append(where[key], r)
+			bySpec[r.Spec] = append(bySpec[r.Spec], r)
 		}
 	}
-	if len(where) == 0 {
+	if len(bySpec) == 0 {
 		return
 	}
 	fmt.Fprintf(page, "\n%s\n\n%s\n\n| spec | reason | where |\n|---|---|---|\n", title, text)
-	keys := slices.SortedFunc(maps.Keys(where), func(a, b [2]string) int {
-		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
-	})
-	for _, key := range keys {
-		fmt.Fprintf(page, "| %s | %s | %s |\n", cell(key[0]), cell(key[1]), places(where[key]))
+	for _, spec := range slices.Sorted(maps.Keys(bySpec)) {
+		var notes []string
+		for _, r := range bySpec[spec] {
+			if note := short(r.Note); !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+		fmt.Fprintf(page, "| %s | %s | %s |\n", cell(spec), cell(strings.Join(notes, "; ")), places(bySpec[spec]))
 	}
 }
 
