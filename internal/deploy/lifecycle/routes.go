@@ -34,19 +34,9 @@ func Routes(s *session.Session) (func(context.Context) (func(*corev1.Pod) (strin
 		if err != nil {
 			return nil, err
 		}
-		known := map[string]labels.Set{}
+		read := namespaces{cluster, map[string]labels.Set{}}
 		return func(pod *corev1.Pod) (string, error) {
-			return route.Choose(rules, pod, func() (labels.Set, error) {
-				set, read := known[pod.Namespace]
-				if read {
-					return set, nil
-				}
-				set, err := labelsOf(ctx, cluster, pod.Namespace)
-				if err == nil {
-					known[pod.Namespace] = set
-				}
-				return set, err
-			})
+			return route.Choose(rules, pod, func() (labels.Set, error) { return read.labels(ctx, pod.Namespace) })
 		}, nil
 	}, nil
 }
@@ -71,15 +61,25 @@ func readRules(ctx context.Context, cluster dynamic.Interface) ([]route.Rule, er
 	return rules, nil
 }
 
-// labelsOf returns the labels of a namespace. One that does not exist has none but its name.
-func labelsOf(ctx context.Context, cluster dynamic.Interface, namespace string) (labels.Set, error) {
-	o, err := cluster.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, namespace,
-		metav1.GetOptions{})
+// namespaces reads the labels of namespaces, those of each once.
+type namespaces struct {
+	cluster dynamic.Interface
+	known   map[string]labels.Set
+}
+
+// labels returns the labels of a namespace. One that does not exist has none but its name.
+func (n namespaces) labels(ctx context.Context, name string) (labels.Set, error) {
+	if set, known := n.known[name]; known {
+		return set, nil
+	}
+	o, err := n.cluster.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil
+		n.known[name] = nil
 	case err != nil:
-		return nil, kubeapi.Explain("read the labels of namespace "+namespace, err)
+		return nil, kubeapi.Explain("read the labels of namespace "+name, err)
+	default:
+		n.known[name] = o.GetLabels()
 	}
-	return o.GetLabels(), nil
+	return n.known[name], nil
 }

@@ -4,7 +4,7 @@
 // scheduler that they start. A plugin that has every extension point and no effect changes no
 // result. Those of scheduler-plugins run with its own plugins and with the bundled ones.
 //
-// The modules are fetched, and what differs from them is in overlays of the go command. Build tag
-// releases; RELEASE names the releases, ROUNDS is how often each side runs, and OUTPUT names a
-// directory for what the tests print.
+// The modules are fetched, and what differs from them is in overlays of the go command, on copies
+// of the modules. Build tag releases; RELEASE names the releases, ROUNDS is how often each side
+// runs, and OUTPUT names a directory for what the tests print.
 package integration

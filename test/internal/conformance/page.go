@@ -112,23 +112,19 @@ func list(page *strings.Builder, title, text string, results []Result, outcome s
 
 // places returns the releases and columns of sorted results as text.
 func places(results []Result) string {
-	var texts []string
-	for len(results) > 0 {
-		release := results[0].Release
-		end := slices.IndexFunc(results, func(r Result) bool { return r.Release != release })
-		if end < 0 {
-			end = len(results)
-		}
-		if end == len(Columns()) {
-			texts = append(texts, release)
-		} else {
-			for _, r := range results[:end] {
-				texts = append(texts, release+" "+string(r.Column))
-			}
-		}
-		results = results[end:]
+	columns := map[string]int{}
+	for _, r := range results {
+		columns[r.Release]++
 	}
-	return strings.Join(texts, ", ")
+	var texts []string
+	for _, r := range results {
+		if columns[r.Release] == len(Columns()) {
+			texts = append(texts, r.Release)
+		} else {
+			texts = append(texts, r.Release+" "+string(r.Column))
+		}
+	}
+	return strings.Join(slices.Compact(texts), ", ")
 }
 
 // longest is the number of bytes of a message on the page.

@@ -100,10 +100,11 @@ func (s *suite) load(t *testing.T, n *labs.Node) {
 // plugin of the kubelet.
 const focus = `\[sig-scheduling\]|\[sig-node\] \[DRA\] control plane`
 
-// excluded are specs that no lab can run, by what their names contain.
+// excluded are specs that do not run in these labs, by what their names match.
 var excluded = []struct{ pattern, reason string }{
 	{"GPUDevicePlugin", "needs NVIDIA GPUs and the images of their driver"},
-	{`\[DRA\].*\[Feature:OffByDefault\]`, "needs a feature gate that is off by default and that does not change scheduling"},
+	{`\[DRA\].*\[Feature:OffByDefault\]`,
+		"needs a feature gate that is off by default and that does not change scheduling"},
 }
 
 // run runs the specs with a focus and returns the results without release and column.
