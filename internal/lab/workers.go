@@ -164,7 +164,11 @@ func (u *bringUp) addWorkers(ctx context.Context) error {
 }
 
 // worker returns a Node object as a kubelet would register it. Its condition is not ready until
-// kwok updates it.
+// kwok updates it, and its heartbeat is a minute old: the node lifecycle controller adopts a
+// condition only if its heartbeat, a time in whole seconds, differs from the one that it saw
+// before (tryUpdateNodeHealth in pkg/controller/nodelifecycle/node_lifecycle_controller.go). If
+// kwok's heartbeat were in the same second, the controller would go on marking the node's pods not
+// ready, because kwok writes no further heartbeat.
 func worker(number int, address netip.Addr, release versions.Release) *corev1.Node {
 	name := fmt.Sprintf("worker-%03d", number)
 	capacity := corev1.ResourceList{
@@ -173,7 +177,7 @@ func worker(number int, address netip.Addr, release versions.Release) *corev1.No
 		corev1.ResourceEphemeralStorage: resource.MustParse("200Gi"),
 		corev1.ResourcePods:             resource.MustParse("110"),
 	}
-	now := metav1.NewTime(time.Now())
+	now := time.Now()
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 			corev1.LabelHostname: name, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH,
@@ -187,8 +191,9 @@ func worker(number int, address netip.Addr, release versions.Release) *corev1.No
 			},
 			Conditions: []corev1.NodeCondition{{
 				Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "Starting",
-				Message:           "not yet managed by kwok",
-				LastHeartbeatTime: now, LastTransitionTime: now,
+				Message:            "not yet managed by kwok",
+				LastHeartbeatTime:  metav1.NewTime(now.Add(-time.Minute)),
+				LastTransitionTime: metav1.NewTime(now),
 			}},
 			NodeInfo: corev1.NodeSystemInfo{
 				KubeletVersion:          release.String(),
