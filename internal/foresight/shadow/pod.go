@@ -32,8 +32,8 @@ func parsePod(fields map[string]any) *pod {
 	metadata, spec, status := child(fields, "metadata"), child(fields, "spec"), child(fields, "status")
 	p := &pod{
 		fields: fields, namespace: text(metadata, "namespace"), name: text(metadata, "name"), uid: text(metadata, "uid"),
-		scheduler: text(spec, "schedulerName"), node: text(spec,
-			"nodeName"), after: previousVersion(text(metadata, "resourceVersion")),
+		scheduler: text(spec, "schedulerName"), node: text(spec, "nodeName"),
+		after:       previousVersion(text(metadata, "resourceVersion")),
 		terminating: text(metadata, "deletionTimestamp") != "",
 	}
 	delete(metadata, "managedFields") // half of the text, and no scheduler reads it

@@ -40,11 +40,11 @@ func compile(t *testing.T, name string) suite {
 		t.Fatal(err)
 	}
 	s := suite{release: release, images: map[string][]string{}}
-	for path, program := range map[*string]build.Program{
-		&s.e2e:     {Name: "e2e.test", Package: "k8s.io/kubernetes/test/e2e", Test: true},
-		&s.agnhost: {Name: "agnhost", Package: "k8s.io/kubernetes/test/images/agnhost"},
+	agnhost := build.Program{Name: "agnhost", Package: "k8s.io/kubernetes/test/images/agnhost"}
+	for path, options := range map[*string]build.Options{
+		&s.e2e:     program(release),
+		&s.agnhost: {Release: release, Programs: []build.Program{agnhost}},
 	} {
-		options := build.Options{Release: release, Programs: []build.Program{program}}
 		if *path, err = controlplane.Build(t.Context(), options); err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func (s *suite) run(t *testing.T, n *labs.Node, focus string) []conformance.Resu
 	results = append(results, leftOut(filtered, focus)...)
 	for _, r := range results {
 		if r.Outcome == conformance.Failed {
-			t.Logf("%s failed: %s\n%s", r.Spec, r.Note, tail(t, log.Name()))
+			t.Logf("%s failed: %s\n%s\n%s", r.Spec, r.Note, events(t, log.Name()), tail(t, log.Name()))
 		}
 	}
 	return results
@@ -186,6 +186,23 @@ func (s *suite) runAll(t *testing.T, n *labs.Node, column conformance.Column) []
 		results[i].Release, results[i].Column = s.release.String(), column
 	}
 	return results
+}
+
+// events returns the events of namespaces that the suite logs after a failure: who deleted a pod is
+// known only from them.
+func events(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Sprint(err)
+	}
+	var found []string
+	for line := range strings.Lines(string(data)) {
+		if strings.Contains(line, " - event for ") {
+			found = append(found, line)
+		}
+	}
+	return strings.Join(found, "")
 }
 
 // tail returns the end of a log.
