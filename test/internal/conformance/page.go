@@ -127,15 +127,16 @@ func places(results []Result) string {
 	return strings.Join(slices.Compact(texts), ", ")
 }
 
-// longest is the number of bytes of a message on the page.
-const longest = 300
+// The page has the first and the last bytes of a long message: errors of Gomega begin with where
+// they are, and end with what they say, after a dump of the object.
+const first, last = 100, 200
 
-// short returns the beginning of a message.
+// short returns the beginning and the end of a message.
 func short(text string) string {
-	if len(text) <= longest {
+	if len(text) <= first+last {
 		return text
 	}
-	return strings.ToValidUTF8(text[:longest], "") + "…"
+	return strings.ToValidUTF8(text[:first], "") + "…" + strings.ToValidUTF8(text[len(text)-last:], "")
 }
 
 // cell returns a text for a cell of a table.
