@@ -108,13 +108,13 @@ func readBundleOptions(c *cli.Context, u *ui) (bundle.Options, error) {
 }
 
 // etcdOfKubeadm returns the etcd version, such as v3.5.3, that kubeadm labs run with a release. It
-// is empty if they run etcd from a Debian package, 3.4, and where kubeadm does not run.
+// is empty where kubeadm does not run.
 func etcdOfKubeadm(ctx context.Context, program string, r versions.Release) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", nil
 	}
 	images, err := kubeadm.ListImages(ctx, program, r, os.Getenv("PATH"))
-	if err != nil || images.OldEtcd() {
+	if err != nil {
 		return "", err
 	}
 	return images.EtcdVersion(), nil

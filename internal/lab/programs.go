@@ -8,7 +8,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/kubeadm"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
 // Programs finds a lab's binaries, static and for this machine. *programs.Finder does.
@@ -75,14 +74,7 @@ func (u *bringUp) getEtcd(ctx context.Context) (err error) {
 		if u.images, err = kubeadm.ListImages(ctx, u.programs["kubeadm"], u.o.Release, u.machine.path); err != nil {
 			return err
 		}
-		r.EtcdVersion = u.images.EtcdVersion()
-		switch {
-		case !u.images.OldEtcd():
-			u.machine.etcd = ""
-		case u.machine.etcd == "":
-			return problem.Errorf("apt-get install -y --no-install-recommends etcd-server",
-				"kubeadm of %s runs etcd 3.4, which this machine does not have", u.o.Release)
-		}
+		r.EtcdVersion, u.machine.etcd = u.images.EtcdVersion(), ""
 	}
 	if u.programs[programs.Etcd] = u.machine.etcd; u.machine.etcd == "" {
 		return u.find(ctx, r)

@@ -40,8 +40,8 @@ type Options struct {
 	Images []pack.Request
 	// Programs are the program names for labs and simulations; see internal/artifact/programs.
 	Programs []string
-	// EtcdOfKubeadm returns the etcd version that kubeadm labs run with a release, or "" if they run
-	// one that is not in a bundle. kubeadm is the program's path. The function may be nil.
+	// EtcdOfKubeadm returns the etcd version that kubeadm labs run with a release, or "" if kubeadm
+	// does not run here. kubeadm is the program's path. The function may be nil.
 	EtcdOfKubeadm func(ctx context.Context, kubeadm string, r versions.Release) (string, error)
 	// Self is the executable of pmk-sched, and Version its version.
 	Self, Version string

@@ -61,6 +61,3 @@ func (i Images) EtcdVersion() string {
 	version, _, _ := strings.Cut(tag, "-")
 	return "v" + strings.TrimPrefix(version, "v")
 }
-
-// OldEtcd reports whether etcd is Debian's, 3.4. etcd has a module that builds from 3.5 on.
-func (i Images) OldEtcd() bool { return strings.HasPrefix(i.EtcdVersion(), "v3.4.") }
