@@ -3,9 +3,12 @@
 package simulate
 
 import (
+	"cmp"
+	"os"
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/bench/upstream"
+	"github.com/pmk-sched/pmk-sched/test/internal/conformance"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -27,4 +30,24 @@ func TestUpstreamsWorkloadsRunWithABundledPlugin(t *testing.T) {
 			}
 		}
 	}
+}
+
+// All workloads that upstream's own tests run in a release: RELEASE, by default 1.34.
+func TestUpstreamsIntegrationWorkloadsPassWithAllBundledPlugins(t *testing.T) {
+	release := cmp.Or(os.Getenv("RELEASE"), "v1.34.2")
+	file := run.WriteFile(t, "pmk-sched.yaml", conformance.Description)
+	result := run.PMKSched(t, "bench", "--upstream", "integration-test", "--branch", release, "-f", file,
+		"--samples", "1", "-o", "json").OK(t)
+	r := run.Decode[upstream.Result](t, result.Stdout)
+	if len(r.Workloads) < 20 || r.Release != release {
+		t.Fatalf("got %d workloads of %s", len(r.Workloads), r.Release)
+	}
+	for _, w := range r.Workloads {
+		for _, s := range append(w.Against, w.This) {
+			if s.Result != upstream.Passed {
+				t.Errorf("%s: %+v", w.Name, s)
+			}
+		}
+	}
+	t.Logf("%s: %d workloads", release, len(r.Workloads))
 }

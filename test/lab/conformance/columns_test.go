@@ -12,46 +12,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-const scheduler = "bundled"
-
-// plugins are all bundled plugins.
-func plugins() []string {
-	return []string{"blockall", "coscheduling", "costaware", "elasticquota", "gpupacking", "loadaware", "networkaware",
-		"numaaware", "otherschedulers", "timestamp"}
-}
-
-// description is a scheduler with all bundled plugins. Their arguments leave the pods of others
-// alone: BlockAll blocks a namespace that does not exist, nobody answers LoadAware, and the
-// resource of NetworkAware is not installed.
-const description = `apiVersion: pmk-sched.io/v1alpha1
-kind: CustomScheduler
-metadata: {name: ` + scheduler + `, namespace: kube-system}
-spec:
-  source:
-    plugins:
-    - {builtin: blockall, args: {namespaces: [blocked]}}
-    - {builtin: coscheduling}
-    - {builtin: costaware}
-    - {builtin: elasticquota}
-    - {builtin: gpupacking}
-    - {builtin: loadaware, args: {prometheus: {url: "http://127.0.0.1:1"}}}
-    - {builtin: networkaware, args: {group: network.example.com, version: v1alpha1, resource: networkmetrics, field: status.latency}}
-    - {builtin: numaaware}
-    - {builtin: otherschedulers}
-    - {builtin: timestamp}
-`
-
 // use makes the scheduler of a column schedule the pods of the specs.
 func use(t *testing.T, n *labs.Node, column conformance.Column, gates gate) {
 	t.Helper()
 	if column == conformance.Stock {
 		return
 	}
-	text := description
+	text := conformance.Description
 	if gates.gates != "" {
 		text += "  args: [\"" + gates.flag() + "\"]\n"
 	}
-	image, file := n.Image(t, plugins()...), run.WriteFile(t, "pmk-sched.yaml", text)
+	image, file := n.Image(t, conformance.Plugins()...), run.WriteFile(t, "pmk-sched.yaml", text)
 	args := append([]string{"-f", file, "--image", image}, labs.Stable("10s")...)
 	if column == conformance.Replaced {
 		n.PMKSched(t, append([]string{"replace", "--yes"}, args...)...).OK(t)
@@ -59,7 +30,7 @@ func use(t *testing.T, n *labs.Node, column conformance.Column, gates gate) {
 		return
 	}
 	n.PMKSched(t, append([]string{"deploy"}, args...)...).OK(t)
-	n.PMKSched(t, "verify", "--name", scheduler).OK(t)
+	n.PMKSched(t, "verify", "--name", conformance.Scheduler).OK(t)
 	route(t, n)
 }
 

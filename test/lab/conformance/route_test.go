@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
+	"github.com/pmk-sched/pmk-sched/test/internal/conformance"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -73,7 +74,7 @@ func serveRoute(w http.ResponseWriter, r *http.Request) {
 	if pod.Spec.NodeName == "" && pod.Spec.SchedulerName == corev1.DefaultSchedulerName {
 		patch := admission.PatchTypeJSONPatch
 		answer.PatchType = &patch
-		answer.Patch = []byte(`[{"op": "replace", "path": "/spec/schedulerName", "value": "` + scheduler + `"}]`)
+		answer.Patch = []byte(`[{"op": "replace", "path": "/spec/schedulerName", "value": "` + conformance.Scheduler + `"}]`)
 	}
 	review.Request, review.Response = nil, answer
 	w.Header().Set("Content-Type", "application/json")
