@@ -40,14 +40,13 @@ func compile(t *testing.T, name string) suite {
 		t.Fatal(err)
 	}
 	s := suite{release: release, images: map[string][]string{}}
+	if s.e2e, err = compileSuite(t, release); err != nil {
+		t.Fatal(err)
+	}
 	agnhost := build.Program{Name: "agnhost", Package: "k8s.io/kubernetes/test/images/agnhost"}
-	for path, options := range map[*string]build.Options{
-		&s.e2e:     program(release),
-		&s.agnhost: {Release: release, Programs: []build.Program{agnhost}},
-	} {
-		if *path, err = controlplane.Build(t.Context(), options); err != nil {
-			t.Fatal(err)
-		}
+	s.agnhost, err = controlplane.Build(t.Context(), build.Options{Release: release, Programs: []build.Program{agnhost}})
+	if err != nil {
+		t.Fatal(err)
 	}
 	s.readImages(t)
 	return s
