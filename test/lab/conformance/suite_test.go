@@ -102,8 +102,8 @@ const focus = `\[sig-scheduling\]|\[sig-node\] \[DRA\] control plane`
 // excluded are specs that do not run in these labs, by what their names match.
 var excluded = []struct{ pattern, reason string }{
 	{"GPUDevicePlugin", "needs NVIDIA GPUs and the images of their driver"},
-	// It is a spec of sig-network since 1.22.
-	{`\[sig-scheduling\].*different hostIP and protocol`,
+	// Since 1.21 the spec is not part of the conformance suite, and does not connect.
+	{`different hostIP and protocol \[Conformance\]`,
 		"connects to the pods with curl and a netcat for UDP, which the image of agnhost here does not have"},
 	{`\[DRA\].*\[Feature:OffByDefault\]`,
 		"needs a feature gate that is off by default and that does not change scheduling"},
