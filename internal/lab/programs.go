@@ -74,10 +74,10 @@ func (u *bringUp) getEtcd(ctx context.Context) (err error) {
 		if u.images, err = kubeadm.ListImages(ctx, u.programs["kubeadm"], u.o.Release, u.machine.path); err != nil {
 			return err
 		}
-		r.EtcdVersion, u.machine.etcd = u.images.EtcdVersion(), ""
+		r.EtcdVersion = u.images.EtcdVersion()
+	} else if u.machine.etcd != "" {
+		u.programs[programs.Etcd] = u.machine.etcd
+		return nil
 	}
-	if u.programs[programs.Etcd] = u.machine.etcd; u.machine.etcd == "" {
-		return u.find(ctx, r)
-	}
-	return nil
+	return u.find(ctx, r)
 }

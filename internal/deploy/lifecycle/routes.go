@@ -61,7 +61,7 @@ func readRules(ctx context.Context, cluster dynamic.Interface) ([]route.Rule, er
 	return rules, nil
 }
 
-// namespaces reads the labels of namespaces, those of each once.
+// namespaces reads the labels of namespaces, and remembers them.
 type namespaces struct {
 	cluster dynamic.Interface
 	known   map[string]labels.Set

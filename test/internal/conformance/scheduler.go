@@ -5,12 +5,6 @@ package conformance
 // Scheduler is the name of the scheduler in Description.
 const Scheduler = "bundled"
 
-// Plugins returns the names of all bundled plugins, which Description enables.
-func Plugins() []string {
-	return []string{"blockall", "coscheduling", "costaware", "elasticquota", "gpupacking", "loadaware", "networkaware",
-		"numaaware", "otherschedulers", "timestamp"}
-}
-
 // Description is the pmk-sched.yaml of a scheduler with all bundled plugins, for upstream's suites.
 // Their arguments leave the pods of others alone: BlockAll blocks a namespace that does not exist,
 // nobody answers LoadAware, and the resource of NetworkAware is not installed.
@@ -26,7 +20,8 @@ spec:
     - {builtin: elasticquota}
     - {builtin: gpupacking}
     - {builtin: loadaware, args: {prometheus: {url: "http://127.0.0.1:1"}}}
-    - {builtin: networkaware, args: {group: network.example.com, version: v1alpha1, resource: networkmetrics, field: status.latency}}
+    - builtin: networkaware
+      args: {group: network.example.com, version: v1alpha1, resource: networkmetrics, field: status.latency}
     - {builtin: numaaware}
     - {builtin: otherschedulers}
     - {builtin: timestamp}

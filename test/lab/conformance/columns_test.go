@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	pmksched "github.com/pmk-sched/pmk-sched"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
 	"github.com/pmk-sched/pmk-sched/test/internal/conformance"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
@@ -22,7 +24,11 @@ func use(t *testing.T, n *labs.Node, column conformance.Column, gates gate) {
 	if gates.gates != "" {
 		text += "  args: [\"" + gates.flag() + "\"]\n"
 	}
-	image, file := n.Image(t, conformance.Plugins()...), run.WriteFile(t, "pmk-sched.yaml", text)
+	bundled, err := plugins.Builtins(pmksched.Sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, file := n.Image(t, bundled...), run.WriteFile(t, "pmk-sched.yaml", text)
 	args := append([]string{"-f", file, "--image", image}, labs.Stable("10s")...)
 	if column == conformance.Replaced {
 		n.PMKSched(t, append([]string{"replace", "--yes"}, args...)...).OK(t)

@@ -139,7 +139,7 @@ func (s *suite) run(t *testing.T, n *labs.Node, focus string) []conformance.Resu
 	}
 	reports, globErr := filepath.Glob(filepath.Join(dir, "junit*.xml"))
 	if globErr != nil || len(reports) != 1 {
-		t.Fatalf("run %s: %v, and it wrote %d reports:\n%s", cmd, err, len(reports), tail(t, log.Name()))
+		t.Fatalf("run %s: %v, and it wrote %d reports:\n%s", cmd, err, len(reports), excerpt(log.Name()))
 	}
 	data, err := os.ReadFile(reports[0])
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *suite) run(t *testing.T, n *labs.Node, focus string) []conformance.Resu
 	results = append(results, leftOut(filtered, focus)...)
 	for _, r := range results {
 		if r.Outcome == conformance.Failed {
-			t.Logf("%s failed: %s\n%s\n%s", r.Spec, r.Note, events(t, log.Name()), tail(t, log.Name()))
+			t.Logf("%s failed: %s\n%s", r.Spec, r.Note, excerpt(log.Name()))
 		}
 	}
 	return results
@@ -194,30 +194,19 @@ func (s *suite) runAll(t *testing.T, n *labs.Node, column conformance.Column) []
 	return results
 }
 
-// events returns the events of namespaces that the suite logs after a failure: who deleted a pod is
-// known only from them.
-func events(t *testing.T, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Sprint(err)
-	}
-	var found []string
-	for line := range strings.Lines(string(data)) {
-		if strings.Contains(line, " - event for ") {
-			found = append(found, line)
-		}
-	}
-	return strings.Join(found, "")
-}
-
-// tail returns the end of a log.
-func tail(t *testing.T, path string) string {
-	t.Helper()
+// excerpt returns the events of namespaces that a log of the suite has after a failure, which alone
+// tell who deleted a pod, and the log's end.
+func excerpt(path string) string {
 	const most = 6000
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Sprint(err)
 	}
-	return string(data[max(0, len(data)-most):])
+	var events strings.Builder
+	for line := range strings.Lines(string(data)) {
+		if strings.Contains(line, " - event for ") {
+			events.WriteString(line)
+		}
+	}
+	return events.String() + "\n" + string(data[max(0, len(data)-most):])
 }
