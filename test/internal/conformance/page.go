@@ -13,10 +13,9 @@ const head = `# Conformance
 
 ` + "`make conformance RELEASE=v1.24.3`" + ` (as root) runs the e2e specs of scheduling that Kubernetes
 publishes with a release against that release, and writes this page. The suite is compiled from the
-release's own module: only the package with the specs of scheduling if the whole suite does not
-compile from modules (1.20, 1.21, v1.30.14, v1.33.13). The specs have the same order in each column,
-which is a cluster of its own that kubeadm made, with one control-plane node and two workers with
-kubelets, all on one machine:
+release's own module, before 1.34 without the packages that have no specs of scheduling. The specs
+have the same order in each column, which is a cluster of its own that kubeadm made, with one
+control-plane node and two workers with kubelets, all on one machine:
 
 - **stock**: the scheduler that kubeadm started.
 - **replace**: the default scheduler after ` + "`pmk-sched replace`" + ` with every bundled plugin, whose

@@ -13,19 +13,21 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// gate is what a release needs for the specs of gangs, which are off by default.
+// gate is what a release needs for the specs of features that are off by default.
 type gate struct {
 	gates, api string
 }
 
-// gatesOf returns the gates of a minor, empty before gangs exist (KEP-4671).
+// gatesOf returns the gates of a minor: those of gangs (KEP-4671), and since 1.36 those of the
+// state of pools of devices (KEP-5677). It is empty before gangs exist.
 func gatesOf(minor int) gate {
 	switch {
 	case minor >= 37:
-		return gate{"GenericWorkload=true", "scheduling.k8s.io/v1beta1=true"}
+		return gate{"GenericWorkload=true,DRAResourcePoolStatus=true,DRAPartitionableDevicesType=true",
+			"scheduling.k8s.io/v1beta1=true,resource.k8s.io/v1alpha3=true"}
 	case minor == 36:
-		return gate{"GenericWorkload=true,GangScheduling=true,WorkloadAwarePreemption=true",
-			"scheduling.k8s.io/v1alpha2=true"}
+		return gate{"GenericWorkload=true,GangScheduling=true,WorkloadAwarePreemption=true,DRAResourcePoolStatus=true",
+			"scheduling.k8s.io/v1alpha2=true,resource.k8s.io/v1alpha3=true"}
 	case minor == 35:
 		return gate{"GenericWorkload=true,GangScheduling=true", "scheduling.k8s.io/v1alpha1=true"}
 	}

@@ -3,7 +3,6 @@
 package conformance
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -13,18 +12,14 @@ import (
 )
 
 const (
-	// firstEmbedded is the first minor whose suite compiles from its module. The suites of 1.20 and
-	// 1.21 need test/e2e/generated/bindata.go, which the build of Kubernetes generates and the module
-	// does not have.
-	firstEmbedded = 22
 	// firstInit is the first minor whose suite configures its framework with packages that it imports.
 	firstInit = 26
 	// firstDRA is the first minor with specs in the focus that are not in test/e2e/scheduling.
 	firstDRA = 34
 )
 
-// partSource runs the specs of test/e2e/scheduling, before 1.34 all in the focus, with upstream's
-// entry point and without the files of the suite, which these specs do not read.
+// partSource runs the specs of test/e2e/scheduling with upstream's entry point, without the files
+// of the suite, which these specs do not read.
 const partSource = `package e2e
 
 import (
@@ -59,18 +54,16 @@ func TestMain(m *testing.M) {
 func TestE2E(t *testing.T) { e2e.RunE2ETests(t) }
 `
 
-// compileSuite compiles the suite of a release, or only its part of scheduling if the suite cannot
-// be compiled from modules: it lacks a file, or imports a module that the proxy does not serve.
+// compileSuite compiles the suite of a release, before 1.34 only its part of scheduling: it has all
+// specs in the focus and fewer packages. The whole suites of 1.20, 1.21 and some later patches do
+// not compile: they lack a generated file, or import k8s.io/sample-apiserver at a version that the
+// module proxy refuses.
 func compileSuite(t *testing.T, release versions.Release) (string, error) {
 	t.Helper()
-	program := build.Program{Name: "e2e.test", Package: "k8s.io/kubernetes/test/e2e", Test: true}
-	if release.Minor >= firstEmbedded {
-		path, err := controlplane.Build(t.Context(), build.Options{Release: release, Programs: []build.Program{program}})
-		var failed *build.Error
-		if !errors.As(err, &failed) || failed.Cause != build.CauseModuleMissing || release.Minor >= firstDRA {
-			return path, err
-		}
-		t.Logf("only the part of scheduling is compiled: %v", err)
+	if release.Minor >= firstDRA {
+		return controlplane.Build(t.Context(), build.Options{Release: release, Programs: []build.Program{
+			{Name: "e2e.test", Package: "k8s.io/kubernetes/test/e2e", Test: true},
+		}})
 	}
 	source := partSource
 	if release.Minor >= firstInit {
@@ -78,9 +71,10 @@ func compileSuite(t *testing.T, release versions.Release) (string, error) {
 	_ "k8s.io/kubernetes/test/e2e/framework/metrics/init"
 	_ "k8s.io/kubernetes/test/e2e/framework/node/init"`, 1)
 	}
-	program.Package = "pmk-sched.io/build/e2e"
 	return controlplane.Build(t.Context(), build.Options{
-		Release: release, Programs: []build.Program{program},
+		Release: release, Programs: []build.Program{
+			{Name: "e2e.test", Package: "pmk-sched.io/build/e2e", Test: true},
+		},
 		Files: map[string][]byte{"e2e/e2e_test.go": []byte(source)},
 	})
 }

@@ -105,8 +105,6 @@ var excluded = []struct{ pattern, reason string }{
 	// Since 1.21 the spec is not part of the conformance suite, and does not connect.
 	{`different hostIP and protocol \[Conformance\]`,
 		"connects to the pods with curl and a netcat for UDP, which the image of agnhost here does not have"},
-	{`\[DRA\].*\[Feature:OffByDefault\]`,
-		"needs a feature gate that is off by default and that does not change scheduling"},
 }
 
 // run runs the specs with a focus and returns the results without release and column.
