@@ -13,13 +13,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// gate is what a release needs for the specs of features that are off by default.
+// gate is what a release needs for the specs of features that are off by default: feature gates,
+// and versions of APIs.
 type gate struct {
 	gates, api string
 }
 
-// gatesOf returns the gates of a minor: those of gangs (KEP-4671), and since 1.36 those of the
-// state of pools of devices (KEP-5677). It is empty before gangs exist.
+// gatesOf returns the gates of a minor: at 1.32 that of preemption that does not wait (KEP-4832),
+// then those of gangs (KEP-4671), and since 1.36 those of the state of pools of devices (KEP-5677).
 func gatesOf(minor int) gate {
 	switch {
 	case minor >= 37:
@@ -30,6 +31,8 @@ func gatesOf(minor int) gate {
 			"scheduling.k8s.io/v1alpha2=true,resource.k8s.io/v1alpha3=true"}
 	case minor == 35:
 		return gate{"GenericWorkload=true,GangScheduling=true", "scheduling.k8s.io/v1alpha1=true"}
+	case minor == 32:
+		return gate{gates: "SchedulerAsyncPreemption=true"}
 	}
 	return gate{}
 }
@@ -43,7 +46,11 @@ func (g gate) open(t *testing.T, n *labs.Node) {
 	if g.gates == "" {
 		return
 	}
-	n.AddFlags(t, "kube-apiserver", g.flag(), "--runtime-config="+g.api)
+	server := []string{g.flag()}
+	if g.api != "" {
+		server = append(server, "--runtime-config="+g.api)
+	}
+	n.AddFlags(t, "kube-apiserver", server...)
 	n.AddFlags(t, "kube-controller-manager", g.flag())
 	n.AddFlags(t, "kube-scheduler", g.flag())
 	for _, component := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
