@@ -40,7 +40,7 @@ func (u *bringUp) checkMachine(ctx context.Context) error {
 }
 
 func (u *bringUp) getPrograms(ctx context.Context) error {
-	u.lab.state.Programs = nil // those of the release before an upgrade
+	u.lab.state.Programs = nil // programs of the release before an upgrade
 	names := programs.Kubernetes()
 	if u.lab.byKubeadm() {
 		names = append(names, "kubeadm", programs.Runner)

@@ -128,8 +128,8 @@ func places(results []Result) string {
 	return strings.Join(slices.Compact(texts), ", ")
 }
 
-// The page has the first and the last bytes of a long message: errors of Gomega begin with where
-// they are, and end with what they say, after a dump of the object.
+// The page has the first and the last bytes of a long message: an error of Gomega begins with its
+// position in the source and ends with its text, after a dump of the object.
 const first, last = 100, 200
 
 // short returns the beginning and the end of a message.

@@ -3,11 +3,11 @@
 package conformance
 
 import (
-	"regexp"
 	"slices"
 	"testing"
 
 	pmksched "github.com/pmk-sched/pmk-sched"
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 )
 
@@ -16,9 +16,13 @@ func TestDescriptionHasEveryBundledPlugin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	scheduler, err := v1alpha1.Decode([]byte(Description))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var described []string
-	for _, match := range regexp.MustCompile(`builtin: (\w+)`).FindAllStringSubmatch(Description, -1) {
-		described = append(described, match[1])
+	for _, p := range scheduler.Spec.Source.Plugins {
+		described = append(described, p.Builtin)
 	}
 	if !slices.Equal(described, bundled) {
 		t.Errorf("got %q, want %q", described, bundled)

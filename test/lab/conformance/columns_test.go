@@ -40,8 +40,8 @@ func use(t *testing.T, n *labs.Node, column conformance.Column, gates gate) {
 	route(t, n)
 }
 
-// systemPod has a name that stands for all system pods that the suite expects on each node, those
-// of Google's nodes. Most specs wait a minute for them, and go on without.
+// systemPod has the names of all system pods of Google's nodes in its own. The suite expects these
+// on each node: most specs wait a minute for them, and continue without.
 const systemPod = `---
 apiVersion: v1
 kind: Pod
@@ -49,8 +49,8 @@ metadata: {name: kube-proxy-fluentd-elasticsearch-node-problem-detector-%[1]s, n
 spec: {nodeName: %[1]s, containers: [{name: main, image: %[2]q}]}
 `
 
-// prepare makes the workers like those that the suite expects: each is in a zone of its own,
-// without which the specs of clusters with several zones do not run, and has a system pod.
+// prepare gives each worker a different zone, because the specs of clusters with several zones need
+// one, and a system pod.
 func prepare(t *testing.T, n *labs.Node) {
 	t.Helper()
 	for _, worker := range n.Workers() {

@@ -13,14 +13,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// gate is what a release needs for the specs of features that are off by default: feature gates,
-// and versions of APIs.
+// gate has the feature gates and API versions, off by default, which the specs of a release need.
 type gate struct {
 	gates, api string
 }
 
-// gatesOf returns the gates of a minor: at 1.32 that of preemption that does not wait (KEP-4832),
-// then those of gangs (KEP-4671), and since 1.36 those of the state of pools of devices (KEP-5677).
+// gatesOf returns the gates of a minor: asynchronous preemption at 1.32 (KEP-4832), gang scheduling
+// since 1.35 (KEP-4671), and the status of device pools since 1.36 (KEP-5677).
 func gatesOf(minor int) gate {
 	switch {
 	case minor >= 37:

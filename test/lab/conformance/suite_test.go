@@ -52,8 +52,9 @@ func compile(t *testing.T, name string) suite {
 	return s
 }
 
-// unlisted is an image that the suite of 1.34 uses and does not list: that of the manifest of its
-// DRA driver, test/e2e/testing-manifests/dra/dra-test-driver-proxy.yaml.
+// unlisted is the image in the manifest of the DRA driver of the suite since 1.34,
+// test/e2e/testing-manifests/dra/dra-test-driver-proxy.yaml. That suite does not list it, the suite
+// of 1.25 does.
 const unlisted = "registry.k8s.io/sig-storage/hostpathplugin:v1.7.3"
 
 // readImages asks the suite for the names of its images.
@@ -63,7 +64,7 @@ func (s *suite) readImages(t *testing.T) {
 	for _, reference := range append(strings.Fields(listed.Stdout), unlisted) {
 		name := reference[strings.LastIndex(reference, "/")+1:]
 		program, _, _ := strings.Cut(name, ":")
-		if !slices.Contains(s.images[program], reference) { // 1.25 lists it
+		if !slices.Contains(s.images[program], reference) {
 			s.images[program] = append(s.images[program], reference)
 		}
 	}
@@ -97,11 +98,10 @@ func (s *suite) load(t *testing.T, n *labs.Node) {
 	}
 }
 
-// focus is what the specs have in their names: the second are those of DRA since 1.34 that need no
-// plugin of the kubelet.
+// focus matches the names of the specs: scheduling, and since 1.34 DRA without a kubelet plugin.
 const focus = `\[sig-scheduling\]|\[sig-node\] \[DRA\] control plane`
 
-// excluded are specs that do not run in these labs, by what their names match.
+// excluded has patterns of the names of specs that these labs cannot run.
 var excluded = []struct{ pattern, reason string }{
 	{"GPUDevicePlugin", "needs NVIDIA GPUs and the images of their driver"},
 	// Since 1.21 the spec is not part of the conformance suite, and does not connect.
@@ -172,7 +172,7 @@ func leftOut(filtered []string, focus string) (results []conformance.Result) {
 	return results
 }
 
-// runAll runs all specs, those that fail once more, and adds those that are excluded.
+// runAll runs all specs, and each one that fails once more. The excluded specs are in the results.
 func (s *suite) runAll(t *testing.T, n *labs.Node, column conformance.Column) []conformance.Result {
 	t.Helper()
 	results := s.run(t, n, focus)
@@ -194,8 +194,8 @@ func (s *suite) runAll(t *testing.T, n *labs.Node, column conformance.Column) []
 	return results
 }
 
-// excerpt returns the events of namespaces that a log of the suite has after a failure, which alone
-// tell who deleted a pod, and the log's end.
+// excerpt returns the end of a log of the suite, and the events of namespaces in it: only they show
+// which component deleted a pod.
 func excerpt(path string) string {
 	const most = 6000
 	data, err := os.ReadFile(path)
