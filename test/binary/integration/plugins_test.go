@@ -24,7 +24,7 @@ import (
 const schedulerPlugins = "sigs.k8s.io/scheduler-plugins"
 
 // releases are the releases of Kubernetes with which its versions are compiled. The module proxy
-// does not serve all modules of the patches that they name.
+// does not serve all modules of the patches that they name, and of v0.35.7 it serves no source.
 var releases = map[string]string{"v0.32.7": "v1.32.2", "v0.34.7": "v1.34.2"}
 
 // replaced is a bundled plugin and the tests of the plugin that it replaces.
