@@ -138,7 +138,7 @@ conformance: deps build ## the e2e specs of scheduling that Kubernetes publishes
 
 .PHONY: integration
 integration: UPDATE ?= -update
-integration: deps ## the integration tests of scheduling that Kubernetes publishes, at RELEASE (1.24, 1.29, 1.34 and the newest), as they are and with a portable plugin, in ROUNDS (3); those of scheduler-plugins with the bundled plugins; writes docs/conformance.md; takes hours
+integration: deps ## the integration tests of scheduling that Kubernetes publishes, at RELEASE (1.24, 1.29, 1.34 and the newest), as they are and with a portable plugin, in ROUNDS (3), which are added to the recorded ones; those of scheduler-plugins with the bundled plugins; writes docs/conformance.md; takes hours
 	RELEASE='$(RELEASE)' ROUNDS='$(ROUNDS)' go test -count=1 -timeout 12h -tags releases -v -run '$(or $(RUN),.)' ./test/binary/integration $(UPDATE)
 	go test -vet=off ./test/internal/conformance -run Page $(UPDATE)
 

@@ -126,12 +126,14 @@ func TestTestIsWorseIfItFailsOnlyWithThePlugin(t *testing.T) {
 	}
 }
 
-func TestOutcomesOfAPackageAreReplacedAndRead(t *testing.T) {
+func TestRoundsAreAddedToThoseOfEarlierRuns(t *testing.T) {
 	old := []Tests{
 		{Release: "v1.24.3", Rounds: 1, Passed: 3, Seconds: 60, Failed: []string{"TestA", "TestB/with_comma,"}},
 		{Release: "v1.37.1", Package: "bind", With: true, Rounds: 3, Passed: 9, Skipped: 1, Seconds: 4, Failed: []string{}},
 	}
-	now := PutTests(old, Tests{Release: "v1.24.3", Rounds: 2, Passed: 8, Failed: []string{"TestB"}})
+	now := AddTests(old,
+		Tests{Release: "v1.24.3", Rounds: 2, Passed: 8, Skipped: 1, Seconds: 3, Failed: []string{"TestA"}},
+		Tests{Release: "v1.24.3", With: true, Rounds: 2, Failed: []string{}})
 	var text bytes.Buffer
 	if err := WriteTests(&text, now); err != nil {
 		t.Fatal(err)
@@ -140,7 +142,12 @@ func TestOutcomesOfAPackageAreReplacedAndRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Tests{old[1], {Release: "v1.24.3", Rounds: 2, Passed: 8, Failed: []string{"TestB"}}}
+	want := []Tests{
+		old[1],
+		{Release: "v1.24.3", Rounds: 3, Passed: 11, Skipped: 1, Seconds: 63,
+			Failed: []string{"TestA", "TestB/with_comma,", "TestA"}},
+		{Release: "v1.24.3", With: true, Rounds: 2, Failed: []string{}},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}

@@ -80,14 +80,22 @@ func sortTests(all []Tests) []Tests {
 	})
 }
 
-// PutTests replaces the outcomes of a package of a release.
-func PutTests(all []Tests, outcomes ...Tests) []Tests {
+// AddTests adds the rounds of a run to those of earlier runs of the same release and package.
+func AddTests(all []Tests, outcomes ...Tests) []Tests {
+	all = slices.Clone(all)
 	for _, o := range outcomes {
-		all = slices.DeleteFunc(slices.Clone(all), func(old Tests) bool {
-			return old.Release == o.Release && old.Package == o.Package
+		i := slices.IndexFunc(all, func(t Tests) bool {
+			return t.Release == o.Release && t.Package == o.Package && t.With == o.With
 		})
+		if i < 0 {
+			all = append(all, o)
+			continue
+		}
+		t := all[i]
+		all[i] = Tests{t.Release, t.Package, t.With, t.Rounds + o.Rounds, t.Passed + o.Passed, t.Skipped + o.Skipped,
+			t.Seconds + o.Seconds, slices.Concat(t.Failed, o.Failed)}
 	}
-	return append(all, outcomes...)
+	return all
 }
 
 // WorseTests returns the tests of each release that fail only with the plugin.
@@ -112,8 +120,8 @@ const integrationHead = `
 ` + "`make integration RELEASE=v1.24.3`" + ` runs the integration tests of the scheduler that Kubernetes
 publishes with a release (` + "`test/integration/scheduler`" + `) as they are, and with a portable plugin in
 every scheduler that they start. The plugin has every extension point but QueueSort, and no effect,
-so the tests show what the adapter changes. The run fails if a test fails only with the plugin.
-Tests and their subtests count, once for each round.
+so the tests show what the adapter changes. The run fails if a test fails only with the plugin, and
+its rounds are added to those of earlier runs. Tests and their subtests count, once for each round.
 
 | release | rounds | passed without | passed with | failed without | failed with | skipped | minutes per side |
 |---|---|---|---|---|---|---|---|
