@@ -18,8 +18,9 @@ type gate struct {
 	gates, api string
 }
 
-// gatesOf returns the gates of a minor: asynchronous preemption at 1.32 (KEP-4832), gang scheduling
-// since 1.35 (KEP-4671), and the status of device pools since 1.36 (KEP-5677).
+// gatesOf returns the gates of a minor: scheduling gates at 1.26 (KEP-3521), asynchronous
+// preemption at 1.32 (KEP-4832), gang scheduling since 1.35 (KEP-4671), and the status of device
+// pools since 1.36 (KEP-5677).
 func gatesOf(minor int) gate {
 	switch {
 	case minor >= 37:
@@ -32,6 +33,8 @@ func gatesOf(minor int) gate {
 		return gate{"GenericWorkload=true,GangScheduling=true", "scheduling.k8s.io/v1alpha1=true"}
 	case minor == 32:
 		return gate{gates: "SchedulerAsyncPreemption=true"}
+	case minor == 26:
+		return gate{gates: "PodSchedulingReadiness=true"}
 	}
 	return gate{}
 }
