@@ -233,12 +233,13 @@ func parseDataItems(text []byte, side, release string) ([]bench.DataItem, error)
 }
 
 var (
-	// failureLine matches a message of package testing, which is indented.
-	failureLine = regexp.MustCompile(`(?m)^ +[\w.-]+\.go:\d+: (.+)$`)
+	// messageLine matches a message of package testing, which is indented: a failure or a line of the
+	// log, which look the same.
+	messageLine = regexp.MustCompile(`(?m)^ +[\w.-]+\.go:\d+: (.+)$`)
 	// thresholdLine matches upstream's message about a threshold.
 	thresholdLine = regexp.MustCompile(`expected .+ to be (higher|lower): got `)
-	// ignoredLine matches messages that are not about a failure.
-	ignoredLine = regexp.MustCompile(`^(full log output:|Creating \d+ pod sets|disabled by label filter)`)
+	// failureLine matches messages about a failure.
+	failureLine = regexp.MustCompile(`(?i)^op \d+: |error|fail|unexpected|expected|unable|cannot|invalid|timed out|missing|\bnot\b`)
 	panicLine   = regexp.MustCompile(`(?m)^(panic: .+|fatal error: .+)$`)
 )
 
@@ -246,11 +247,11 @@ var (
 // if only a threshold is missed.
 func failureOf(output string) string {
 	missed := false
-	for _, match := range failureLine.FindAllStringSubmatch(output, -1) {
+	for _, match := range messageLine.FindAllStringSubmatch(output, -1) {
 		switch line := strings.TrimSpace(match[1]); {
 		case thresholdLine.MatchString(line):
 			missed = true
-		case !ignoredLine.MatchString(line):
+		case failureLine.MatchString(line):
 			return line
 		}
 	}

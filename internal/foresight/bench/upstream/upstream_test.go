@@ -208,11 +208,16 @@ func TestOutcomeOfAWorkload(t *testing.T) {
 func TestFailureIsReadFromTheOutput(t *testing.T) {
 	t.Parallel()
 	const missed = "    scheduler_perf.go:1423: op 2: a: expected SchedulingThroughput Average to be higher: got 1, want 2\n"
+	const logged = "    testserver.go:512: Detected bazel env varaiables: TEST_WORKSPACE=\".\"\n" +
+		"    scheduler_perf.go:1251: creating 0 pods in namespace \"init\"\n"
+	const full = "    x.go:5: full log output:\nI1128 12:00:00.0 x.go:3] text\n"
 	for output, want := range map[string]string{
-		"--- FAIL: BenchmarkPerfScheduling\n" + missed + "FAIL\n":                                        "",
-		missed + "    scheduler_perf.go:1: op 3: timed out\n":                                            "op 3: timed out",
-		"    x.go:5: full log output:\nI1128 12:00:00.0 x.go:3] text\npanic: no plugin\n\ngoroutine 1\n": "panic: no plugin",
-		"flag provided but not defined\n":                                                                "the harness failed: flag provided but not defined",
+		"--- FAIL: BenchmarkPerfScheduling\n" + missed + "FAIL\n": "",
+		logged + missed: "",
+		missed + "    scheduler_perf.go:1: op 3: timed out\n":              "op 3: timed out",
+		logged + "    goleak.go:50: found unexpected goroutines:\n" + full: "found unexpected goroutines:",
+		full + "panic: no plugin\n\ngoroutine 1\n":                         "panic: no plugin",
+		"flag provided but not defined\n":                                  "the harness failed: flag provided but not defined",
 	} {
 		if got := failureOf(output); got != want {
 			t.Errorf("%s: got %q, want %q", output, got, want)
