@@ -185,8 +185,12 @@ func (c *compiler) compile(
 	if targets[0].Program.Test {
 		args = []string{"test", "-c", "-vet=off"}
 	}
+	ldflags := r.ldflags
+	if targets[0].Program.Unstamped {
+		ldflags = stripped
+	}
 	args = append(args, modFlag(r)...)
-	args = append(args, "-trimpath", "-tags", r.tags, "-ldflags", r.ldflags, "-o", output)
+	args = append(args, "-trimpath", "-tags", r.tags, "-ldflags", ldflags, "-o", output)
 	if stampsVersionControl(r.info.Go) {
 		args = append(args, "-buildvcs=false")
 	}

@@ -41,6 +41,8 @@ type Program struct {
 	// Test compiles the package with its tests and benchmarks to a program that runs them
 	// (go test -c), such as k8s.io/kubernetes/test/e2e.
 	Test bool `json:"test,omitempty"`
+	// Unstamped leaves the release's version out of the binary, as upstream's own tests are compiled.
+	Unstamped bool `json:"unstamped,omitempty"`
 }
 
 // Environment is the part of a machine that builds use.
