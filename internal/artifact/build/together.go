@@ -21,7 +21,8 @@ func groups(targets []target) [][]target {
 	var all [][]target
 	for _, t := range targets {
 		i := slices.IndexFunc(all, func(g []target) bool {
-			return g[0].Platform == t.Platform && g[0].namedByPackage() && t.namedByPackage()
+			return g[0].Platform == t.Platform && g[0].Program.Unstamped == t.Program.Unstamped &&
+				g[0].namedByPackage() && t.namedByPackage()
 		})
 		if i < 0 {
 			all = append(all, []target{t})

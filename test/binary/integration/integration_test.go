@@ -66,7 +66,7 @@ func (m *module) compare(t *testing.T, release, name string, rounds int) {
 	all := conformance.AddTests(recorded(t), without.outcome, with.outcome)
 	worse := conformance.WorseTests(all)
 	for _, test := range with.outcome.Failed {
-		if slices.Contains(worse, strings.Join([]string{release, name, test}, " ")) {
+		if slices.Contains(worse, with.outcome.Name(test)) {
 			t.Errorf("%s fails only with the plugin:\n%s", test, with.output[test])
 		}
 	}

@@ -98,12 +98,15 @@ func AddTests(all []Tests, outcomes ...Tests) []Tests {
 	return all
 }
 
-// WorseTests returns the tests of each release that fail only with the plugin.
+// Name returns the name of one of the tests among those of all releases and packages.
+func (t Tests) Name(test string) string { return t.Release + " " + t.Package + " " + test }
+
+// WorseTests returns the names of the tests of each release that fail only with the plugin.
 func WorseTests(all []Tests) (worse []string) {
 	without := map[string]bool{}
 	for _, t := range all {
 		for _, name := range t.Failed {
-			without[t.Release+" "+t.Package+" "+name] = without[t.Release+" "+t.Package+" "+name] || !t.With
+			without[t.Name(name)] = without[t.Name(name)] || !t.With
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(without)) {

@@ -239,20 +239,23 @@ var (
 	// thresholdLine matches upstream's message about a threshold.
 	thresholdLine = regexp.MustCompile(`expected .+ to be (higher|lower): got `)
 	// failureLine matches messages about a failure.
-	failureLine = regexp.MustCompile(`(?i)^op \d+: |error|fail|unexpected|expected|unable|cannot|invalid|timed out|missing|\bnot\b`)
-	panicLine   = regexp.MustCompile(`(?m)^(panic: .+|fatal error: .+)$`)
+	failureLine = regexp.MustCompile(`(?i)^op \d+: |error|fail|expected|unable|cannot|invalid|timed out|missing|` +
+		`\b(not|should)\b`)
+	panicLine = regexp.MustCompile(`(?m)^(panic: .+|fatal error: .+)$`)
 )
 
 // failureOf returns the reason for which a run of the harness failed, from its output. It is empty
 // if only a threshold is missed.
 func failureOf(output string) string {
-	missed := false
+	missed, last := false, ""
 	for _, match := range messageLine.FindAllStringSubmatch(output, -1) {
 		switch line := strings.TrimSpace(match[1]); {
 		case thresholdLine.MatchString(line):
 			missed = true
 		case failureLine.MatchString(line):
 			return line
+		case line != "full log output:":
+			last = line
 		}
 	}
 	if match := panicLine.FindString(output); match != "" {
@@ -261,7 +264,7 @@ func failureOf(output string) string {
 	if missed {
 		return ""
 	}
-	return "the harness failed: " + lastLine(output)
+	return cmp.Or(last, "the harness failed: "+lastLine(output))
 }
 
 func lastLine(text string) string {
