@@ -234,8 +234,9 @@ func parseDataItems(text []byte, side, release string) ([]bench.DataItem, error)
 
 var (
 	// messageLine matches a message of package testing, which is indented: a failure or a line of the
-	// log, which look the same.
-	messageLine = regexp.MustCompile(`(?m)^ +[\w.-]+\.go:\d+: (.+)$`)
+	// log, which look the same. Failures that upstream's package ktesting logs begin with a line of
+	// their own (test/utils/ktesting/errorcontext.go).
+	messageLine = regexp.MustCompile(`(?m)^ +[\w.-]+\.go:\d+: ((?:FATAL )?ERROR:\s+)?(.+)$`)
 	// thresholdLine matches upstream's message about a threshold.
 	thresholdLine = regexp.MustCompile(`expected .+ to be (higher|lower): got `)
 	// failureLine matches messages about a failure.
@@ -249,10 +250,10 @@ var (
 func failureOf(output string) string {
 	missed, last := false, ""
 	for _, match := range messageLine.FindAllStringSubmatch(output, -1) {
-		switch line := strings.TrimSpace(match[1]); {
+		switch line := strings.TrimSpace(match[2]); {
 		case thresholdLine.MatchString(line):
 			missed = true
-		case failureLine.MatchString(line):
+		case match[1] != "", failureLine.MatchString(line):
 			return line
 		case line != "full log output:":
 			last = line
