@@ -121,13 +121,14 @@ const integrationHead = `
 ## Integration tests
 
 ` + "`make integration RELEASE=v1.24.3`" + ` runs the integration tests of the scheduler that Kubernetes
-publishes with a release (` + "`test/integration/scheduler`" + `) as they are, and with a portable plugin in
-every scheduler that they start. The plugin has every extension point but QueueSort, and no effect,
-so the tests show what the adapter changes. The run fails if a test fails only with the plugin, and
-its rounds are added to those of earlier runs. Tests and their subtests count, once for each round.
+publishes with a release (` + "`test/integration/scheduler`, which is `.` in the table" + `, and the packages
+in it) as they are, and with a portable plugin in every scheduler that they start. The plugin has
+every extension point but QueueSort, and no effect, so the tests show what the adapter changes. The
+run fails if a test fails only with the plugin, and its rounds are added to those of earlier runs.
+Tests and their subtests count, once for each round.
 
-| release | rounds | passed without | passed with | failed without | failed with | skipped | minutes per side |
-|---|---|---|---|---|---|---|---|
+| release | packages | rounds | passed without | passed with | failed without | failed with | skipped | minutes per side |
+|---|---|---|---|---|---|---|---|---|
 `
 
 // integration returns the section with the outcomes of the integration tests.
@@ -141,6 +142,7 @@ func integration(all []Tests) string {
 		rounds, passed, failed, skipped int
 		seconds                         float64
 	}
+	packages := map[string][]string{}
 	sides := map[string]map[bool]side{}
 	failed := map[string]map[bool]int{}
 	var releases []string
@@ -148,6 +150,9 @@ func integration(all []Tests) string {
 		if sides[t.Release] == nil {
 			sides[t.Release] = map[bool]side{}
 			releases = append(releases, t.Release)
+		}
+		if t.With {
+			packages[t.Release] = append(packages[t.Release], cmp.Or(t.Package, "."))
 		}
 		s := sides[t.Release][t.With]
 		sides[t.Release][t.With] = side{max(s.rounds, t.Rounds), s.passed + t.Passed, s.failed + len(t.Failed),
@@ -162,7 +167,8 @@ func integration(all []Tests) string {
 	}
 	for _, release := range releases {
 		without, with := sides[release][false], sides[release][true]
-		fmt.Fprintf(&page, "| %s | %d | %d | %d | %d | %d | %d | %.0f |\n", release, with.rounds, without.passed, with.passed,
+		fmt.Fprintf(&page, "| %s | %s | %d | %d | %d | %d | %d | %d | %.0f |\n", release,
+			strings.Join(packages[release], ", "), with.rounds, without.passed, with.passed,
 			without.failed, with.failed, with.skipped, max(without.seconds, with.seconds)/60)
 	}
 	if len(failed) == 0 {
