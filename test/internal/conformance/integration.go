@@ -142,20 +142,23 @@ func integration(all []Tests) string {
 		rounds, passed, failed, skipped int
 		seconds                         float64
 	}
-	packages := map[string][]string{}
-	sides := map[string]map[bool]side{}
+	type row struct {
+		release  string
+		packages []string
+		sides    map[bool]side
+	}
+	var rows []row
 	failed := map[string]map[bool]int{}
-	var releases []string
 	for _, t := range sortTests(all) {
-		if sides[t.Release] == nil {
-			sides[t.Release] = map[bool]side{}
-			releases = append(releases, t.Release)
+		if len(rows) == 0 || rows[len(rows)-1].release != t.Release {
+			rows = append(rows, row{release: t.Release, sides: map[bool]side{}})
 		}
+		r := &rows[len(rows)-1]
 		if t.With {
-			packages[t.Release] = append(packages[t.Release], cmp.Or(t.Package, "."))
+			r.packages = append(r.packages, cmp.Or(t.Package, "."))
 		}
-		s := sides[t.Release][t.With]
-		sides[t.Release][t.With] = side{max(s.rounds, t.Rounds), s.passed + t.Passed, s.failed + len(t.Failed),
+		s := r.sides[t.With]
+		r.sides[t.With] = side{max(s.rounds, t.Rounds), s.passed + t.Passed, s.failed + len(t.Failed),
 			s.skipped + t.Skipped, s.seconds + t.Seconds}
 		for _, name := range t.Failed {
 			key := fmt.Sprintf("| %s | %s | %s", t.Release, cmp.Or(t.Package, "."), name)
@@ -165,10 +168,10 @@ func integration(all []Tests) string {
 			failed[key][t.With]++
 		}
 	}
-	for _, release := range releases {
-		without, with := sides[release][false], sides[release][true]
-		fmt.Fprintf(&page, "| %s | %s | %d | %d | %d | %d | %d | %d | %.0f |\n", release,
-			strings.Join(packages[release], ", "), with.rounds, without.passed, with.passed,
+	for _, r := range rows {
+		without, with := r.sides[false], r.sides[true]
+		fmt.Fprintf(&page, "| %s | %s | %d | %d | %d | %d | %d | %d | %.0f |\n", r.release,
+			strings.Join(r.packages, ", "), with.rounds, without.passed, with.passed,
 			without.failed, with.failed, with.skipped, max(without.seconds, with.seconds)/60)
 	}
 	if len(failed) == 0 {
