@@ -153,14 +153,25 @@ func readTopic(dir string) (topic, options string, err error) {
 	return topic, options, nil
 }
 
+// measurable returns the runs that are possible with all schedulers, and a note about each of the
+// others.
+func (h *harness) measurable(runs []selection) (some []selection, notes []string) {
+	for _, r := range runs {
+		if h.changed() && r.configured {
+			notes = append(notes, r.name()+" left out: it has a configuration of the scheduler itself")
+		} else {
+			some = append(some, r)
+		}
+	}
+	return some, notes
+}
+
 // run runs each workload, its samples with all schedulers in turn.
 func (h *harness) run(ctx context.Context, result *Result, runs []selection) error {
 	passed := false
+	runs, notes := h.measurable(runs)
+	result.Notes = append(result.Notes, notes...)
 	for n, r := range runs {
-		if h.changed() && r.configured {
-			result.Notes = append(result.Notes, r.name()+" left out: it has a configuration of the scheduler itself")
-			continue
-		}
 		samples := make([][]outcome, len(h.sides))
 		for i := range result.Samples {
 			for j, side := range h.sides {

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -225,6 +226,30 @@ func TestFailureIsReadFromTheOutput(t *testing.T) {
 	} {
 		if got := failureOf(output); got != want {
 			t.Errorf("%s: got %q, want %q", output, got, want)
+		}
+	}
+}
+
+// Steps are counted without the workloads that are left out.
+func TestWorkloadsWithAConfigurationAreLeftOutForOtherSchedulers(t *testing.T) {
+	t.Parallel()
+	own, free := selection{names: [2]string{"A", "own"}, configured: true}, selection{names: [2]string{"A", "free"}}
+	byDefault, other := &harnessSide{}, &harnessSide{configured: true}
+	for _, tt := range []struct {
+		sides []*harnessSide
+		want  []string
+		notes int
+	}{
+		{[]*harnessSide{byDefault}, []string{"A/own", "A/free"}, 0},
+		{[]*harnessSide{byDefault, other}, []string{"A/free"}, 1},
+	} {
+		some, notes := (&harness{sides: tt.sides}).measurable([]selection{own, free})
+		var names []string
+		for _, r := range some {
+			names = append(names, r.name())
+		}
+		if !slices.Equal(names, tt.want) || len(notes) != tt.notes {
+			t.Errorf("%d sides: got %v, notes %q; want %v, %d notes", len(tt.sides), names, notes, tt.want, tt.notes)
 		}
 	}
 }
