@@ -125,7 +125,7 @@ publishes with a release (` + "`test/integration/scheduler`, which is `.` in the
 in it) as they are, and with a portable plugin in every scheduler that they start. The plugin has
 every extension point but QueueSort, and no effect, so the tests show what the adapter changes. The
 run fails if a test fails only with the plugin, and its rounds are added to those of earlier runs.
-Tests and their subtests count, once for each round.
+Tests and their subtests count, once for each round. Packages that a row does not name were not run.
 
 | release | packages | rounds | passed without | passed with | failed without | failed with | skipped | minutes per side |
 |---|---|---|---|---|---|---|---|---|

@@ -156,8 +156,11 @@ func readTopic(dir string) (topic, options string, err error) {
 // measurable returns the runs that are possible with all schedulers, and a note about each of the
 // others.
 func (h *harness) measurable(runs []selection) (some []selection, notes []string) {
+	if !h.changed() {
+		return runs, nil
+	}
 	for _, r := range runs {
-		if h.changed() && r.configured {
+		if r.configured {
 			notes = append(notes, r.name()+" left out: it has a configuration of the scheduler itself")
 		} else {
 			some = append(some, r)
