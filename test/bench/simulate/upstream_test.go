@@ -28,14 +28,17 @@ const upstreamNoise = 0.15
 func BenchmarkUpstream(b *testing.B) {
 	release := cmp.Or(os.Getenv("RELEASE"), "v1.37.1")
 	claim := samples.Claim("docs/performance.md", "each plugin but Timestamp has at least 0.85 times the rate without it")
-	files := onePluginEach(b)
+	var against []string
+	for _, file := range onePluginEach(b) {
+		against = append(against, "--against", file)
+	}
 	for _, workload := range []string{
 		"SchedulingBasic/500Nodes", "SchedulingPodAffinity/500Nodes", "PreemptionAsync/500Nodes",
 		"SchedulingWithMixedChurn/1000Nodes", "GangScheduling/5000Nodes_1000Gangs_3000Pods",
 	} {
 		b.Run(workload, func(b *testing.B) {
 			for b.Loop() {
-				w := upstreamRates(b, release, workload, files)
+				w := upstreamRates(b, release, workload, samples.Rounds(b, 3), against...)
 				for _, s := range w.Against {
 					plugin, ratio := strings.TrimSuffix(filepath.Base(s.Source), ".yaml"), s.Rate/w.This.Rate
 					b.ReportMetric(ratio, plugin+"/none")
@@ -48,14 +51,36 @@ func BenchmarkUpstream(b *testing.B) {
 	}
 }
 
-// upstreamRates measures a workload without plugins (this) and with the schedulers of files.
-func upstreamRates(b *testing.B, release, workload string, files []string) upstream.Workload {
-	b.Helper()
-	args := []string{"bench", "--upstream", workload, "--branch", release,
-		"--samples", fmt.Sprint(samples.Rounds(b, 3)), "-o", "json"}
-	for _, file := range files {
-		args = append(args, "--against", file)
+// BenchmarkUpstreamThresholds measures the workloads of scheduler_perf at RELEASE (v1.37.1) whose
+// thresholds are upstream's floors for misc, with the preset throughput and with the default
+// scheduler: ROUNDS (1) samples each, in turn. The thresholds are made for upstream's machines, so
+// that a miss does not fail the benchmark unless only the preset misses.
+func BenchmarkUpstreamThresholds(b *testing.B) {
+	release := cmp.Or(os.Getenv("RELEASE"), "v1.37.1")
+	for _, workload := range []string{
+		"SchedulingBasic/5000Nodes_10000Pods", "SchedulingWithMixedChurn/5000Nodes_10000Pods",
+		"SchedulingWhileGated/1Node_10000GatedPods", "SchedulingDeletedPodsWithFinalizers/5000Node_5000DeletingPods",
+	} {
+		b.Run(workload, func(b *testing.B) {
+			for b.Loop() {
+				w := upstreamRates(b, release, workload, samples.Rounds(b, 1), "--preset", "throughput")
+				if w.Threshold == nil {
+					b.Fatalf("%s has no threshold", workload)
+				}
+				b.ReportMetric(w.Threshold.Value, "threshold")
+				b.ReportMetric(w.This.Rate, "throughput")
+				b.ReportMetric(w.Against[0].Rate, "default")
+			}
+		})
 	}
+}
+
+// upstreamRates measures a workload with a scheduler (this), which has no plugins unless args add
+// them, and with other schedulers: so many samples each.
+func upstreamRates(b *testing.B, release, workload string, rounds int, args ...string) upstream.Workload {
+	b.Helper()
+	args = append([]string{"bench", "--upstream", workload, "--branch", release,
+		"--samples", fmt.Sprint(rounds), "-o", "json"}, args...)
 	r := run.Decode[upstream.Result](b, run.PMKSched(b, args...).OK(b).Stdout)
 	if len(r.Workloads) != 1 {
 		b.Fatalf("got %d workloads", len(r.Workloads))
@@ -65,7 +90,7 @@ func upstreamRates(b *testing.B, release, workload string, files []string) upstr
 		if s.Result == upstream.Failed || len(s.Rates) != r.Samples {
 			b.Fatalf("%s: %+v", s.Source, s)
 		}
-		b.Logf("%s: %.0f pods/s, %.0f, %.2f", filepath.Base(s.Source), s.Rate, s.Rates, s.Rate/w.This.Rate)
+		b.Logf("%s: %s, %.0f pods/s, %.0f, %.2f", filepath.Base(s.Source), s.Result, s.Rate, s.Rates, s.Rate/w.This.Rate)
 	}
 	return w
 }
