@@ -41,7 +41,9 @@ func TestAdapterChangesNoIntegrationTestOfTheRelease(t *testing.T) {
 		t.Run(release, func(t *testing.T) {
 			m := newAdapted(t, release)
 			for _, name := range m.packages(t) {
-				t.Run(cmp.Or(name, "scheduler"), func(t *testing.T) { m.compare(t, release, name, rounds) })
+				// A slash would select a package together with those below it.
+				test := strings.ReplaceAll(cmp.Or(name, "scheduler"), "/", ".")
+				t.Run(test, func(t *testing.T) { m.compare(t, release, name, rounds) })
 			}
 		})
 	}
