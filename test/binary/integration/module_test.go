@@ -151,6 +151,9 @@ func newModule(t *testing.T, name string, with ...plugins.Plugin) *module {
 	if m.source, err = build.SourceDir(t.Context(), release, environment); err != nil {
 		t.Fatal(err)
 	}
+	// A build whose program is in the cache adds no requirements to go.mod. Without them the tests are
+	// compiled with other versions of the modules of Kubernetes, which compiles all packages again.
+	m.run(t, "list", "-deps", "./...")
 	return m
 }
 
