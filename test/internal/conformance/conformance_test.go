@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -150,6 +151,22 @@ func TestRoundsAreAddedToThoseOfEarlierRuns(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+}
+
+func TestFailedTestHasOneRowForAllReleases(t *testing.T) {
+	table := integrationFailures([]Tests{
+		{Release: "v1.24.3", Failed: []string{"TestA", "TestA"}},
+		{Release: "v1.24.3", With: true, Failed: []string{"TestA"}},
+		{Release: "v1.37.1", Package: "bind", Failed: []string{"TestA"}},
+		{Release: "v1.37.1", Package: "bind", With: true, Failed: []string{"TestA", "TestB"}},
+	})
+	want := "| TestA | v1.37.1 bind, v1.24.3 . | 3 | 2 |\n| TestB | v1.37.1 bind | 0 | 1 |\n"
+	if !strings.HasSuffix(table, "|\n"+want) {
+		t.Errorf("got %s, want it to end with %s", table, want)
+	}
+	if table := integrationFailures([]Tests{{Release: "v1.24.3"}}); table != "" {
+		t.Errorf("without failures: got %q", table)
 	}
 }
 

@@ -148,7 +148,6 @@ func integration(all []Tests) string {
 		sides    map[bool]side
 	}
 	var rows []row
-	failed := map[string]map[bool]int{}
 	for _, t := range sortTests(all) {
 		if len(rows) == 0 || rows[len(rows)-1].release != t.Release {
 			rows = append(rows, row{release: t.Release, sides: map[bool]side{}})
@@ -160,13 +159,6 @@ func integration(all []Tests) string {
 		s := r.sides[t.With]
 		r.sides[t.With] = side{max(s.rounds, t.Rounds), s.passed + t.Passed, s.failed + len(t.Failed),
 			s.skipped + t.Skipped, s.seconds + t.Seconds}
-		for _, name := range t.Failed {
-			key := fmt.Sprintf("| %s | %s | %s", t.Release, cmp.Or(t.Package, "."), name)
-			if failed[key] == nil {
-				failed[key] = map[bool]int{}
-			}
-			failed[key][t.With]++
-		}
 	}
 	for _, r := range rows {
 		without, with := r.sides[false], r.sides[true]
@@ -174,13 +166,42 @@ func integration(all []Tests) string {
 			strings.Join(r.packages, ", "), with.rounds, without.passed, with.passed,
 			without.failed, with.failed, with.skipped, max(without.seconds, with.seconds)/60)
 	}
-	if len(failed) == 0 {
-		return page.String()
-	}
-	page.WriteString("\nTests that failed without the plugin too, and how often:\n\n" +
-		"| release | package | test | without | with |\n|---|---|---|---|---|\n")
-	for _, key := range slices.Sorted(maps.Keys(failed)) {
-		fmt.Fprintf(&page, "%s | %d | %d |\n", key, failed[key][false], failed[key][true])
-	}
+	page.WriteString(integrationFailures(all))
 	return page.String()
+}
+
+// integrationFailures returns the table of the tests that failed on a side. A test has one row for
+// all releases.
+func integrationFailures(all []Tests) string {
+	type row struct {
+		where         []string
+		without, with int
+	}
+	rows := map[string]row{}
+	for _, t := range sortTests(all) {
+		where := t.Release + " " + cmp.Or(t.Package, ".")
+		for _, name := range t.Failed {
+			r := rows[name]
+			if !slices.Contains(r.where, where) {
+				r.where = append(r.where, where)
+			}
+			if t.With {
+				r.with++
+			} else {
+				r.without++
+			}
+			rows[name] = r
+		}
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	var table strings.Builder
+	table.WriteString("\nTests that failed, and in how many rounds without the plugin and with it:\n\n" +
+		"| test | release and package | without | with |\n|---|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		r := rows[name]
+		fmt.Fprintf(&table, "| %s | %s | %d | %d |\n", name, strings.Join(r.where, ", "), r.without, r.with)
+	}
+	return table.String()
 }
