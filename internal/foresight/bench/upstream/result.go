@@ -239,6 +239,8 @@ var (
 	messageLine = regexp.MustCompile(`(?m)^ +[\w.-]+\.go:\d+: ((?:FATAL )?ERROR:\s+)?(.+)$`)
 	// thresholdLine matches upstream's message about a threshold.
 	thresholdLine = regexp.MustCompile(`expected .+ to be (higher|lower): got `)
+	// logLine matches a line of the log of a component, which is no failure at any level but fatal.
+	logLine = regexp.MustCompile(`^[IWE]\d{4} [\d:.]+\] `)
 	// failureLine matches messages about a failure.
 	failureLine = regexp.MustCompile(`(?i)^op \d+: |error|fail|expected|unable|cannot|invalid|timed out|missing|` +
 		`\b(not|should)\b`)
@@ -253,7 +255,7 @@ func failureOf(output string) string {
 		switch line := strings.TrimSpace(match[2]); {
 		case thresholdLine.MatchString(line):
 			missed = true
-		case match[1] != "", failureLine.MatchString(line):
+		case match[1] != "", failureLine.MatchString(line) && !logLine.MatchString(line):
 			return line
 		case line != "full log output:":
 			last = line

@@ -215,14 +215,15 @@ func TestFailureIsReadFromTheOutput(t *testing.T) {
 	for output, want := range map[string]string{
 		"--- FAIL: BenchmarkPerfScheduling\n" + missed + "FAIL\n": "",
 		logged + missed: "",
-		missed + "    scheduler_perf.go:1: op 3: timed out\n":                               "op 3: timed out",
-		logged + "    goleak.go:50: found unexpected goroutines:\n" + full:                  "found unexpected goroutines:",
-		missed + "    scheduler_perf.go:1: InFlightEvents should be empty\n":                "InFlightEvents should be empty",
-		logged + "    util.go:1: start apiserver: no port\n" + full:                         "start apiserver: no port",
-		logged + "    scheduler_perf.go:1020: FATAL ERROR:\n        \tread config\n" + full: "read config",
-		logged + "    scheduler_perf.go:9: ERROR: read config\n" + full:                     "read config",
-		full + "panic: no plugin\n\ngoroutine 1\n":                                          "panic: no plugin",
-		"flag provided but not defined\n":                                                   "the harness failed: flag provided but not defined",
+		missed + "    scheduler_perf.go:1: op 3: timed out\n":                                       "op 3: timed out",
+		logged + "    goleak.go:50: found unexpected goroutines:\n" + full:                          "found unexpected goroutines:",
+		missed + "    scheduler_perf.go:1: InFlightEvents should be empty\n":                        "InFlightEvents should be empty",
+		logged + "    util.go:1: start apiserver: no port\n" + full:                                 "start apiserver: no port",
+		logged + "    scheduler_perf.go:1020: FATAL ERROR:\n        \tread config\n" + full:         "read config",
+		logged + "    scheduler_perf.go:9: ERROR: read config\n" + full:                             "read config",
+		"    configmap.go:7: E1130 19:35:47.780052] UnhandledError: Error while syncing\n" + missed: "",
+		full + "panic: no plugin\n\ngoroutine 1\n":                                                  "panic: no plugin",
+		"flag provided but not defined\n":                                                           "the harness failed: flag provided but not defined",
 	} {
 		if got := failureOf(output); got != want {
 			t.Errorf("%s: got %q, want %q", output, got, want)
