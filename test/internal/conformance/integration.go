@@ -173,35 +173,27 @@ func integration(all []Tests) string {
 // integrationFailures returns the table of the tests that failed on a side. A test has one row for
 // all releases.
 func integrationFailures(all []Tests) string {
-	type row struct {
-		where         []string
-		without, with int
-	}
-	rows := map[string]row{}
+	byTest := map[string][]Tests{}
 	for _, t := range sortTests(all) {
-		where := t.Release + " " + cmp.Or(t.Package, ".")
 		for _, name := range t.Failed {
-			r := rows[name]
-			if !slices.Contains(r.where, where) {
-				r.where = append(r.where, where)
-			}
-			if t.With {
-				r.with++
-			} else {
-				r.without++
-			}
-			rows[name] = r
+			byTest[name] = append(byTest[name], t)
 		}
 	}
-	if len(rows) == 0 {
+	if len(byTest) == 0 {
 		return ""
 	}
 	var table strings.Builder
 	table.WriteString("\nTests that failed, and in how many rounds without the plugin and with it:\n\n" +
 		"| test | release and package | without | with |\n|---|---|---|---|\n")
-	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		r := rows[name]
-		fmt.Fprintf(&table, "| %s | %s | %d | %d |\n", name, strings.Join(r.where, ", "), r.without, r.with)
+	for _, name := range slices.Sorted(maps.Keys(byTest)) {
+		var where []string
+		rounds := map[bool]int{}
+		for _, t := range byTest[name] {
+			where = append(where, t.Release+" "+cmp.Or(t.Package, "."))
+			rounds[t.With]++
+		}
+		fmt.Fprintf(&table, "| %s | %s | %d | %d |\n", cell(name), strings.Join(slices.Compact(where), ", "),
+			rounds[false], rounds[true])
 	}
 	return table.String()
 }

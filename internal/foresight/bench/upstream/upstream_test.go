@@ -211,19 +211,20 @@ func TestFailureIsReadFromTheOutput(t *testing.T) {
 	const missed = "    scheduler_perf.go:1423: op 2: a: expected SchedulingThroughput Average to be higher: got 1, want 2\n"
 	const logged = "    testserver.go:512: Detected bazel env varaiables: TEST_WORKSPACE=\".\"\n" +
 		"    scheduler_perf.go:1251: creating 0 pods in namespace \"init\"\n"
+	const klog = "    configmap.go:7: E1130 19:35:47.780052] UnhandledError: Error while syncing\n"
 	const full = "    x.go:5: full log output:\nI1128 12:00:00.0 x.go:3] text\n"
 	for output, want := range map[string]string{
 		"--- FAIL: BenchmarkPerfScheduling\n" + missed + "FAIL\n": "",
 		logged + missed: "",
-		missed + "    scheduler_perf.go:1: op 3: timed out\n":                                       "op 3: timed out",
-		logged + "    goleak.go:50: found unexpected goroutines:\n" + full:                          "found unexpected goroutines:",
-		missed + "    scheduler_perf.go:1: InFlightEvents should be empty\n":                        "InFlightEvents should be empty",
-		logged + "    util.go:1: start apiserver: no port\n" + full:                                 "start apiserver: no port",
-		logged + "    scheduler_perf.go:1020: FATAL ERROR:\n        \tread config\n" + full:         "read config",
-		logged + "    scheduler_perf.go:9: ERROR: read config\n" + full:                             "read config",
-		"    configmap.go:7: E1130 19:35:47.780052] UnhandledError: Error while syncing\n" + missed: "",
-		full + "panic: no plugin\n\ngoroutine 1\n":                                                  "panic: no plugin",
-		"flag provided but not defined\n":                                                           "the harness failed: flag provided but not defined",
+		klog + missed:   "",
+		missed + "    scheduler_perf.go:1: op 3: timed out\n":                               "op 3: timed out",
+		logged + "    goleak.go:50: found unexpected goroutines:\n" + full:                  "found unexpected goroutines:",
+		missed + "    scheduler_perf.go:1: InFlightEvents should be empty\n":                "InFlightEvents should be empty",
+		logged + "    util.go:1: start apiserver: no port\n" + full:                         "start apiserver: no port",
+		logged + "    scheduler_perf.go:1020: FATAL ERROR:\n        \tread config\n" + full: "read config",
+		logged + "    scheduler_perf.go:9: ERROR: read config\n" + full:                     "read config",
+		full + "panic: no plugin\n\ngoroutine 1\n":                                          "panic: no plugin",
+		"flag provided but not defined\n":                                                   "the harness failed: flag provided but not defined",
 	} {
 		if got := failureOf(output); got != want {
 			t.Errorf("%s: got %q, want %q", output, got, want)
